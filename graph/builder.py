@@ -6,7 +6,7 @@ most. A tick, a night and a sub-agent are subgraphs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -86,21 +86,35 @@ def run_both_ways(builder: StateGraph[Any, Any, Any, Any], **blocking: Callable[
             path.trace = False
 
 
+class _Written(Mapping[str, Any]):
+    """The state behind a node, as its router sees it: read key by key, for most look at one.
+
+    LangGraph copies all channels, and merges all that the node wrote once more.
+    """
+
+    def __init__(self, read: Any, keys: Sequence[str]) -> None:
+        self._read, self._keys = read, keys
+
+    def __getitem__(self, key: str) -> Any:
+        scratchpad, channels, managed, task = self._read.args
+        one = {key: channels[key]}
+        return self._read.func(scratchpad, one, managed, task, [key], True)[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read(list(self._keys), True))
+
+    def __len__(self) -> int:
+        return len([*self])
+
+
 class _Branch(BranchSpec):
-    """A branch that copies only the channels that the node wrote; LangGraph's copies them all."""
+    """A branch whose router is asked itself, and not as a runnable with callbacks of its own."""
 
-    def run(self, writer: Any, reader: Any = None) -> Any:
-        """The branch as the last of its node's writers."""
-
-        def written(config: RunnableConfig) -> dict[str, Any]:
-            read = config["configurable"]["__pregel_read"]
-            if len(getattr(read, "args", ())) != 4 or "select" not in reader.keywords:
-                return cast(dict[str, Any], reader(config))  # LangGraph reads in another way.
-            keys, (scratchpad, channels, managed, task) = reader.keywords["select"], read.args
-            fresh = {key: channels[key] for key, _ in task.writes if key in keys}
-            return {**read(keys), **read.func(scratchpad, fresh, managed, task, [*fresh], True)}
-
-        return super().run(writer, reader and written)
+    async def _aroute(self, input: Any, config: RunnableConfig, *, reader: Any, writer: Any) -> Any:
+        read = config["configurable"]["__pregel_read"]
+        known = len(getattr(read, "args", ())) == 4 and "select" in reader.keywords
+        state = _Written(read, reader.keywords["select"]) if known else reader(config)
+        return self._finish(writer, input, await cast(Any, self.path).afunc(state), config)
 
 
 def _in_shared_loop(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:

@@ -275,22 +275,20 @@ def without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
     if audience == "private":
         return messages
     # A tick whose beginning was cut off does not tell who heard it.
+    begun = [mark for mark in _begins.each(messages) if mark]
     heard = {None}.union(
         mark.get("tick")
-        for mark in _begins.each(messages)
+        for mark in begun
         if mark.get(AUDIENCE) == "public" or mark.get("channel") == channel is not None
     )
-    return [
-        one
-        for one, its in zip(messages, ticks_of(messages), strict=True)
-        if its in heard
-        if not is_summary(one) or mark_of(one).get(AUDIENCE) == "public"
-    ]
+    told = zip(messages, ticks_of(messages), _sums_up_private.each(messages), strict=True)
+    return [one for one, its, private in told if its in heard and not private]
 
 
 def heard_by(messages: Sequence[AnyMessage], tick: int) -> tuple[Audience, str | None]:
     """Audience and channel of a tick's answer; private before the tick is in the history."""
-    here = next((mark for mark in _begins.each(messages) if mark.get("tick") == tick), {})
+    marks = reversed(_begins.each(messages))
+    here: dict[str, Any] = next((mark for mark in marks if mark.get("tick") == tick), {})
     return here.get(AUDIENCE, "private"), here.get("channel")
 
 
@@ -298,6 +296,11 @@ def heard_by(messages: Sequence[AnyMessage], tick: int) -> tuple[Audience, str |
 def _begins(message: AnyMessage) -> dict[str, Any]:
     """The mark of a message with which a tick begins; {} for other messages."""
     return mark_of(message) if isinstance(message, HumanMessage) else {}
+
+
+@once_per_message
+def _sums_up_private(message: AnyMessage) -> bool:
+    return is_summary(message) and mark_of(message).get(AUDIENCE) != "public"
 
 
 def as_heard(state: State, audience: str, owners: Collection[str] = ()) -> State:

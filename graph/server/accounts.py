@@ -294,7 +294,11 @@ async def _erased(user: str, client: LangGraphClient, process: Process) -> dict[
         "threads": await _threads(user, client),
         "assistants": await _assistants(user, client),
     }
-    await _checkpoints(user, process)
+    # Of threads that only the store knows, from a crash or from Python: found by their records.
+    below = await namespaces_below(process.served_store, (label_of(user),))
+    for thread in {unquote(namespace[1]) for namespace in below if len(namespace) > 1}:
+        assert process.saver is not None
+        await process.saver.adelete_thread(thread)
     counted["memories"] = await forgetting.erase_memories(
         process.resources.semantic, user_filters(Scope(user, ""))
     )
@@ -334,17 +338,6 @@ def _may_be_gone() -> Iterator[None]:
     except HTTPStatusError as error:  # where it waits, the SDK raises httpx's own
         if error.response.status_code != 404:
             raise
-
-
-async def _checkpoints(user: str, process: Process) -> None:
-    """Delete the checkpoints of threads that only the store knows, from a crash or from Python.
-
-    Must precede `_erase_records`: those threads are found by their records.
-    """
-    below = await namespaces_below(process.served_store, (label_of(user),))
-    for thread in {unquote(namespace[1]) for namespace in below if len(namespace) > 1}:
-        assert process.saver is not None
-        await process.saver.adelete_thread(thread)
 
 
 async def _assistants(user: str, client: LangGraphClient) -> int:

@@ -351,7 +351,15 @@ async def prepare(
     async with context.held() as undone:
         bound = context.config(config)
         bound["configurable"][UNDONE] = undone
-        bound.setdefault("recursion_limit", await _recursion_limit(context))
+        # A guard against endless loops only, as events may arrive during the run. LangGraph counts
+        # super-steps per graph level; an event takes two.
+        store, scope, settings = context.store, context.scope, context.settings
+        events = await count_items(store, scope.namespace(inbox.INBOX))
+        entries = await count_items(store, scope.namespace(journal.PENDING)) + events
+        batches = math.ceil(entries / settings.score_batch_size)
+        rounds = math.ceil(entries / settings.consolidate_batch_size)
+        batches += rounds * (settings.max_iterations_sleep + 1)
+        bound.setdefault("recursion_limit", STEPS + 2 * events + batches)
         held = HeldCheckpoints(is_needless)
         if passed["durability"] == "sync":
             bound["configurable"][HELD] = held
@@ -402,21 +410,6 @@ def _parts(
 def _passed(context: AgentContext, options: Mapping[str, Any]) -> dict[str, Any]:
     settings = checked_settings(options.get("context") or context.settings)
     return {"durability": "sync", **options, "context": settings}
-
-
-async def _recursion_limit(context: AgentContext) -> int:
-    """A guard against endless loops only, as events may arrive during the run.
-
-    LangGraph counts super-steps per graph level; an event takes two.
-    """
-    store, scope, settings = context.store, context.scope, context.settings
-    events = await count_items(store, scope.namespace(inbox.INBOX))
-    entries = await count_items(store, scope.namespace(journal.PENDING)) + events
-    batches = math.ceil(entries / settings.score_batch_size)
-    batches += math.ceil(entries / settings.consolidate_batch_size) * (
-        settings.max_iterations_sleep + 1
-    )
-    return STEPS + 2 * events + batches
 
 
 def _checked(given: Any) -> dict[str, Any]:

@@ -185,7 +185,12 @@ def open_mem0(
     EmbedderFactory.provider_to_class[PROVIDER] = f"{__name__}.{LangChainEmbedder.__name__}"
     LlmFactory.register_provider(PROVIDER, f"{__name__}.{NoChatModel.__name__}")
     VectorStoreFactory.provider_to_class["faiss"] = f"{__name__}.{FactStore.__name__}"
-    _do_without_spacy()
+    # It neither looks for entities in a text nor stores any, and reports nothing to anybody. Where
+    # spaCy's model is not installed, it would even download it inside the first write.
+    spacy_models._load_failed_full = spacy_models._load_failed_lemma = True
+    # Its variable is read where it is imported, which may have been before the product.
+    for module in (main, telemetry):
+        vars(module)["MEM0_TELEMETRY"] = False
     store: Any = FactsConfig(
         collection_name=COLLECTION,
         path=str(folder),
@@ -206,14 +211,3 @@ def open_mem0(
     memory.db.close()
     memory.db = cast(Any, NoHistory())
     return Mem0(memory, table, memory.embedding_model)
-
-
-def _do_without_spacy() -> None:
-    """Let Mem0 neither look for entities in a text nor store any, and report nothing to anybody.
-
-    Where spaCy's model is not installed, Mem0 would even download it inside the first write.
-    """
-    spacy_models._load_failed_full = spacy_models._load_failed_lemma = True
-    # Its variable is read where it is imported, which may have been before the product.
-    for module in (main, telemetry):
-        vars(module)["MEM0_TELEMETRY"] = False

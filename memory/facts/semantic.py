@@ -61,6 +61,9 @@ Scored = list[tuple[Row, float]]
 EMBEDDED_CHARS = 4_000
 """Characters of a text that are embedded: an embedder refuses a longer one every time."""
 
+MOST_WAITING = 128
+"""Rows that are embedded at once, at most; so many agents are known of whom fewer wait."""
+
 _FIXED = ("id", "op", "access_count", "last_access")
 """Fields of a fact that `update` never changes."""
 
@@ -135,6 +138,8 @@ class SemanticMemory:
         self._embeddings: Embeddings | None = None
         self._table: MemoryTable | None = None
         self._mem0: Mem0 | None = None
+        self.waiting: dict[Scope, list[Waiting]] = {}
+        """The rows that wait, for agents of whom all are known: [] spares a look at each run."""
 
     # Facts.
 
@@ -251,12 +256,27 @@ class SemanticMemory:
 
     async def embed_waiting(self, limit: int, scope: Scope | None = None) -> int:
         """Embed the newest `limit` rows that wait, of one scope or all; return how many."""
+        waiting = self.waiting.get(scope) if scope else None
+        if waiting is None:
+            waiting = await self.run(self._look, scope)
+        rows = waiting[:limit]
+        vectors = await self.embed([row.text for row in rows])
+        if rows:
+            await self.run(self._keep_vectors, rows, vectors, scope)
+        return len(rows)
+
+    def _look(self, scope: Scope | None) -> list[Waiting]:
+        """The newest rows that wait, kept if these are all of a scope. Blocking.
+
+        What another process adds shows with the next row that is written.
+        """
         filters = scope_filters(scope) if scope else {}
-        waiting = await self.run(lambda: self.open_table().unembedded(filters, limit))
-        vectors = await self.embed([row.text for row in waiting])
-        if waiting:
-            await self.run(self._keep_vectors, waiting, vectors)
-        return len(waiting)
+        found = self.open_table().unembedded(filters, MOST_WAITING)
+        if scope is None or MOST_WAITING in (len(found), len(self.waiting)):
+            self.waiting.clear()
+        if scope and len(found) < MOST_WAITING:
+            self.waiting[scope] = found
+        return found
 
     async def count_unembedded(self, scope: Scope | None = None) -> int:
         """The number of rows without a vector of the embedder in use; of one scope, or of all."""
@@ -266,7 +286,8 @@ class SemanticMemory:
     async def scrub(self) -> None:
         """Remove the text of deleted and changed rows from the disk. Slow."""
         await self.run(lambda: self.open_table().scrub())
-        await self.run(self._drop_history)
+        # Mem0 kept a history in earlier states of this version: it has texts.
+        await self.run(lambda: [*map(Path.unlink, self._mem0_dir.glob("history.db*"))])
 
     # Embedding.
 
@@ -322,6 +343,7 @@ class SemanticMemory:
         """Close the table after any write in progress; a later call opens it again."""
         with self._opening:
             table, self._mem0, self._table = self._table, None, None
+            self.waiting.clear()
         # Outside of the lock: whoever opens the table again need not wait.
         if table is not None:
             table.close()
@@ -468,13 +490,11 @@ class SemanticMemory:
                 elif "terms" in payload or standing[id_] != payload:
                     # Index terms cannot be read back from the table to be compared.
                     table.update(id_, None, payload)
+        self._look(scope)
 
-    def _drop_history(self) -> None:
-        """Remove the history that Mem0 kept in earlier states of this version: it has texts."""
-        for left in self._mem0_dir.glob("history.db*"):
-            left.unlink()
-
-    def _keep_vectors(self, waiting: Sequence[Waiting], vectors: Mapping[str, Vector]) -> None:
+    def _keep_vectors(
+        self, waiting: Sequence[Waiting], vectors: Mapping[str, Vector], scope: Scope | None
+    ) -> None:
         table = self.open_table()
         texts = {row.id: row.text for row in waiting}
         with table.transaction():
@@ -482,6 +502,7 @@ class SemanticMemory:
             rows = table.select({"id": list(texts)})
             kept = [row for row in rows if embedded_text(row.payload) == texts[row.id]]
             table.set_vectors({row.id: vectors[texts[row.id]] for row in kept})
+        self._look(scope)
 
 
 def row_id(scope: Scope, episode: Episode) -> str:

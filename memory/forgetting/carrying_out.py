@@ -153,7 +153,14 @@ async def find(
             known = known._replace(links={item.key: item.value["linked_to"] for item in links})
         # In threads: every text of the memory is searched.
         begun = await asyncio.to_thread(_begun, wanted, known, earlier)
-        acts = await _acts(store, scope, begun.events, prefilter)
+        # Day by day: the log is long.
+        found = [
+            acts_of([cast(AuditEntry, item.value) for item in shelf.items], begun.events)
+            async for shelf in _sifted(store, scope, audit.AUDIT, prefilter)
+            if len(shelf.labels) == 2
+        ]
+        goals, texts = (one.goals for one in found), (one.written for one in found)
+        acts = Acts(frozenset[str]().union(*goals), frozenset[str]().union(*texts))
         erasure = await asyncio.to_thread(decide, known, begun, acts)
         more = prefilter and widened(prefilter, known, erasure)
         if more == prefilter:
@@ -260,19 +267,6 @@ def _sifted(
     store: BaseStore, scope: Scope, kind: str, prefilter: TextPrefilter | None
 ) -> AsyncIterator[Shelf]:
     return shelves(store, scope, kind, (lambda namespace: prefilter) if prefilter else None)
-
-
-async def _acts(
-    store: BaseStore, scope: Scope, events: frozenset[str], prefilter: TextPrefilter | None
-) -> Acts:
-    """Read day by day: the log is long."""
-    found = [
-        acts_of([cast(AuditEntry, item.value) for item in shelf.items], events)
-        async for shelf in _sifted(store, scope, audit.AUDIT, prefilter)
-        if len(shelf.labels) == 2
-    ]
-    goals = (one for acts in found for one in acts.goals)
-    return Acts(frozenset(goals), frozenset(one for acts in found for one in acts.written))
 
 
 def _of_state(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, int]:

@@ -149,7 +149,11 @@ def decide(known: KnownMemory, start: Start, acts: Acts) -> Erasure:
         id_: None if id_ in gone else entry_after(entry, scrubber) for id_, entry in before.items()
     }
     if start.names is None:
-        entries |= _emptied(known, before, entries, gone)
+        # Entries that lost all their words, and on which a fact stands that stays.
+        staying = (one for one in known.facts if one["id"] not in gone)
+        cited = {id_ for one in staying for id_ in one["source_entries"]}
+        empty = [id_ for id_, left in entries.items() if left is None and id_ in cited]
+        entries |= {id_: {**before[id_], "content": FORGOTTEN} for id_ in empty}
     gone = gone.union(id_ for id_, left in entries.items() if left is None)
     made = [before[id_]["timestamp"] for id_, left in entries.items() if left is None]
     made += [one["created"] for one in facts.values()]
@@ -166,22 +170,6 @@ def decide(known: KnownMemory, start: Start, acts: Acts) -> Erasure:
         links=known.links,
         since="" if start.memories else min(made, default=""),
     )
-
-
-def _emptied(
-    known: KnownMemory,
-    before: Mapping[str, JournalEntry],
-    entries: Mapping[str, JournalEntry | None],
-    gone: Collection[str],
-) -> dict[str, JournalEntry | None]:
-    """Entries that lost all their words, and on which a fact stands that stays."""
-    staying = (one for one in known.facts if one["id"] not in gone)
-    cited = {id_ for one in staying for id_ in one["source_entries"]}
-    return {
-        id_: {**before[id_], "content": FORGOTTEN}
-        for id_, left in entries.items()
-        if left is None and id_ in cited
-    }
 
 
 def descendants(known: KnownMemory, names: Forgettable, start: frozenset[str]) -> frozenset[str]:

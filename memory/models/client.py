@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from contextlib import contextmanager, suppress
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable, RunnableConfig
     from langchain_core.tools import BaseTool
     from tenacity import AsyncRetrying
+
+    _Policy = tuple[Callable[[], AsyncRetrying], float]
 
 log = logging.getLogger("circadian")
 
@@ -198,10 +200,9 @@ async def ask_for(
     raise _charged(unfit, spent)
 
 
-def _policy(
-    settings: Settings, attempts: int | None = None, **given: Any
-) -> tuple[AsyncRetrying, float]:
-    return retrying(attempts or settings.model_attempts, **given), settings.model_timeout
+def _policy(settings: Settings, attempts: int | None = None, **given: Any) -> _Policy:
+    tries = partial(retrying, attempts or settings.model_attempts, **given)
+    return tries, settings.model_timeout
 
 
 def _charged(error: ModelError, spent: Usage) -> ModelError:
@@ -282,7 +283,7 @@ class _Meter:
 async def _answer(
     send: Send,
     meter: _Meter,
-    policy: tuple[AsyncRetrying, float],
+    policy: _Policy,
     breaker: Breaker | None,
     known: Collection[str] = (),
 ) -> Answer:
@@ -353,13 +354,13 @@ def _say_once(model: str) -> None:
 async def _usable(
     send: Send,
     meter: _Meter,
-    policy: tuple[AsyncRetrying, float],
+    policy: _Policy,
     breaker: Breaker | None,
     known: Collection[str],
 ) -> AIMessage:
     """Ask for a usable answer; after an unusable one ask once more, with what was wrong."""
     tries, seconds = policy
-    whom = Service.of(meter.model)
+    whom = partial(Service.of, meter.model)
     prompt = list(meter.prompt)
 
     async def one_try() -> AIMessage | _Trouble:

@@ -14,7 +14,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from hashlib import blake2b
 from operator import mul
 from typing import TYPE_CHECKING, Any, cast
@@ -130,8 +130,8 @@ async def embed_query(
     """The vector of a query. Raises ModelError when the embedder gives none."""
     return await persist(
         lambda: embeddings.aembed_query(text),
-        policy or retrying(),
-        whom=Service.of(embeddings, "embedder"),
+        (lambda: policy) if policy else retrying,
+        whom=partial(Service.of, embeddings, "embedder"),
         breaker=breaker,
     )
 
@@ -146,8 +146,8 @@ async def embed_texts(
     """The vectors of `texts`, in order, in one call. Raises ModelError when any is missing."""
     vectors = await persist(
         lambda: embeddings.aembed_documents(list(texts)),
-        policy or retrying(),
-        whom=Service.of(embeddings, "embedder"),
+        (lambda: policy) if policy else retrying,
+        whom=partial(Service.of, embeddings, "embedder"),
         breaker=breaker,
     )
     if len(vectors) != len(texts):
@@ -272,7 +272,7 @@ def embedding_dimension(name: str, embeddings: Embeddings) -> int:
     """The length of the embedder's vectors: known, or found by embedding one word (blocking)."""
     if name == OFFLINE:
         return DIMENSION
-    whom = Service.of(embeddings, "embedder")
+    whom = partial(Service.of, embeddings, "embedder")
     return _DIMENSIONS.get(name) or len(
         once(lambda: embeddings.embed_query("dimension"), whom=whom)
     )

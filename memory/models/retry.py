@@ -184,7 +184,10 @@ class Service:
         if kind == "model":
             provider, *rest = named(client)
         else:
-            provider, *rest = _embedder(client)
+            # Classes of embeddings have no `_llm_type`.
+            kind_of = type(client).__name__
+            known = {"OpenAIEmbeddings": "openai", "AzureOpenAIEmbeddings": "azure-openai"}
+            provider, rest = known.get(kind_of, kind_of), [str(getattr(client, "model", "") or "")]
         made = getattr(getattr(client, "root_client", None), "base_url", None)
         found = (*(getattr(client, key, None) for key in _ADDRESSES), made and str(made))
         address = next((one for one in found if isinstance(one, str) and one), "")
@@ -216,13 +219,6 @@ class Service:
         port = f":{parts.port}" if parts.port else ""
         path = _ENDPOINT.sub("", parts.path).rstrip("/")
         return safe(f"{parts.scheme}://{parts.hostname}{port}{path}")
-
-
-def _embedder(client: Any) -> list[str]:
-    """[provider, name] of embeddings, whose classes have no `_llm_type`."""
-    kind = type(client).__name__
-    provider = {"OpenAIEmbeddings": "openai", "AzureOpenAIEmbeddings": "azure-openai"}.get(kind)
-    return [provider or kind, str(getattr(client, "model", "") or "")]
 
 
 Verdict = Literal["again", "give_up", "overflow", "unknown"]
@@ -478,9 +474,9 @@ def retrying(
 
 async def persist(
     send: Callable[[], Awaitable[T]],
-    policy: AsyncRetrying,
+    policy: Callable[[], AsyncRetrying],
     *,
-    whom: Service,
+    whom: Callable[[], Service],
     breaker: Breaker | None = None,
 ) -> T:
     """The result of `send`, tried again while it raises Again or a failure that may pass.
@@ -496,7 +492,7 @@ async def persist(
         except (CircadianError, Again):
             raise
         except Exception as error:
-            raise _translated(error, whom) from error
+            raise _translated(error, whom()) from error
 
     async def all_tries() -> T:
         # Tenacity's part of a call that succeeds would be a tenth of a tick's work.
@@ -510,27 +506,28 @@ async def persist(
                 raise failed.pop()
             return await one_try()
 
+        trying = policy()
         try:
-            answer: T = await policy(next_try)
+            answer: T = await trying(next_try)
         except Again as last:
-            tries = policy.statistics["attempt_number"]
-            raise _given_up(last.failure, whom, tries) from last.__cause__
+            tries = trying.statistics["attempt_number"]
+            raise _given_up(last.failure, whom(), tries) from last.__cause__
         return answer
 
     return await guarded(breaker, all_tries, failure=ServiceDown)
 
 
-def once(send: Callable[[], T], *, whom: Service) -> T:
+def once(send: Callable[[], T], *, whom: Callable[[], Service]) -> T:
     """The result of `send`, tried once. Blocking. Raises as `persist`, without a breaker."""
     try:
         return send()
     except CircadianError:
         raise
     except Exception as error:
-        found = _translated(error, whom)
+        found = _translated(error, whom())
         if found is error:
             raise
-        known = _given_up(found.failure, whom, 1) if isinstance(found, Again) else found
+        known = _given_up(found.failure, whom(), 1) if isinstance(found, Again) else found
         raise known from error
 
 

@@ -128,25 +128,14 @@ async def cited_ids(
     profiles = entities.after(profiles, {}, operations)[0]
     observed = (one for profile in profiles.values() for one in profile["observations"])
     added = (one["after"] for one in operations if one["kind"] == "add_entry")
+    made = {op: fact["id"] for op, fact in stored.items()}
+    ends = links.after(await links.read(store, scope, ids), operations, made)
     return {
         *(one for fact in facts for one in (*fact["source_entries"], *fact["source_events"])),
         *(one for observation in observed for one in observation["sources"]),
         *(one for entry in added for one in entry.get("evidence", ())),
-        *await _linked(ids, operations, stored.values(), store, scope),
+        *(id_ for id_ in ids if id_ in ends and ends[id_]["linked_to"]),
     }
-
-
-async def _linked(
-    ids: Collection[str],
-    operations: Sequence[Operation],
-    facts: Iterable[Fact],
-    store: BaseStore,
-    scope: Scope,
-) -> set[str]:
-    """Those of `ids` that are linked to anything once `operations` are applied."""
-    known = {fact["op"]: fact["id"] for fact in facts}
-    ends = links.after(await links.read(store, scope, ids), operations, known)
-    return {id_ for id_ in ids if id_ in ends and ends[id_]["linked_to"]}
 
 
 def stands_under(entry: JournalEntry, cited: Collection[str]) -> bool:
@@ -189,9 +178,16 @@ async def apply_operations(
     ids = {op: fact["id"] for op, fact in facts.items()}
     await _change_facts(operations, ids, semantic, scope)
     operations = await _without_cited(operations, store, semantic, scope)
-    gone = _gone(operations, facts)
+    removed = [one["target"] for one in operations if one["kind"] == "remove_fact"]
+    # A fact that existed before, and was said again, stays.
+    gone = [facts[op]["id"] for op in removed if op in facts and facts[op]["op"] == op]
     puts, pruned = await _entry_puts(operations, store, semantic, scope)
-    missing = await _missing(operations, ids, pruned, semantic, scope, store)
+    # Nothing is linked to an end that does not exist.
+    named = links.named_by([one for one in operations if one["kind"] == "link"], ids)
+    named -= {one["target"] for one in operations if one["kind"] == "add_entry"} - {*pruned}
+    named -= {*ids.values()}
+    named -= (await journal.read_many(store, scope, named)).keys() if named else set()
+    missing = [one for one in sorted(named) if await semantic.get(scope, one) is None]
     puts += await links.puts_after(store, scope, operations, ids, [*gone, *pruned, *missing])
     puts += await entities.puts_after(store, scope, operations)
     puts += await pages.puts_after(store, scope, operations)
@@ -236,12 +232,6 @@ def facts_named(operations: Sequence[Operation]) -> set[str]:
         elif one["kind"] == "remove_fact":
             found.add(one["target"])
     return found
-
-
-def _gone(operations: Sequence[Operation], facts: Mapping[str, Fact]) -> list[str]:
-    """The ids of the facts to remove. A fact that existed before, and was said again, stays."""
-    ops = [one["target"] for one in operations if one["kind"] == "remove_fact"]
-    return [facts[op]["id"] for op in ops if op in facts and facts[op]["op"] == op]
 
 
 async def _change_facts(
@@ -314,23 +304,6 @@ async def _entry_puts(
     puts = [put for entry in after.values() for put in journal.puts(scope, entry)]
     puts += [put for entry in gone for put in journal.removals(scope, entry)]
     return puts, [entry["id"] for entry in gone]
-
-
-async def _missing(
-    operations: Sequence[Operation],
-    facts: Mapping[str, str],
-    pruned: Collection[str],
-    semantic: SemanticMemory,
-    scope: Scope,
-    store: BaseStore,
-) -> list[str]:
-    """The ends of new links that do not exist, so that nothing is linked to them."""
-    made = [one for one in operations if one["kind"] == "link"]
-    added = {one["target"] for one in operations if one["kind"] == "add_entry"} - {*pruned}
-    asked = links.named_by(made, facts) - {*facts.values()} - added
-    entries = await journal.read_many(store, scope, asked) if asked else {}
-    left = sorted(asked - entries.keys())
-    return [one for one in left if await semantic.get(scope, one) is None]
 
 
 def entries_after(

@@ -308,7 +308,12 @@ def _blocks(
     found = Blocks({}, {})
     for one in shown:
         if one.id == components.CHARACTER_CONTEXT and material.override(one.key) is None:
-            made = _character(material, texts)
+            # What changes of it: the projects and session memory, each a block.
+            kept = {
+                "projects": texts["project_tokens"],
+                "session_memory": texts["session_memory_tokens"],
+            }
+            made = "\n\n".join(as_data(tag, text) for tag, text in kept.items() if text)
             if material.settings.persona:
                 found.same[one.key] = as_data("persona", material.settings.persona)
         elif one.is_static:
@@ -320,12 +325,6 @@ def _blocks(
         if made:
             part[one.key] = made
     return found
-
-
-def _character(material: Material, texts: Mapping[str, str]) -> str:
-    """What changes of component 1000: the projects and session memory, each a block."""
-    known = {"projects": texts["project_tokens"], "session_memory": texts["session_memory_tokens"]}
-    return "\n\n".join(as_data(tag, text) for tag, text in known.items() if text)
 
 
 def _static(one: PromptComponent, material: Material, texts: Mapping[str, str]) -> str:

@@ -13,8 +13,7 @@ from typing import TypeVar
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
-from memory.messages import MARK as SUMMARY
-from memory.messages import as_data, one_line, prompt_lines
+from memory.messages import as_data, is_summary, one_line, prompt_lines
 from memory.planning import tree
 from memory.prompt.components import COMPONENTS, GUIDE, STATIC, SYSTEM_PROMPT, fill
 from memory.records import (
@@ -285,7 +284,7 @@ def recent(
     """
     if tokens is None or calibrated(approximate_tokens(messages), calibration) <= tokens:
         return list(messages)
-    summary = [one for one in messages[:1] if _is_summary(one)]
+    summary = [one for one in messages[:1] if is_summary(one)]
     rest = list(messages[len(summary) :])
     starts = [at for at, one in enumerate(rest) if isinstance(one, HumanMessage)]
     over = approximate_tokens(messages) - tokens / calibration
@@ -319,10 +318,6 @@ def _first_after(messages: Sequence[AnyMessage], starts: Sequence[int], least: f
         if before >= least:
             break
     return at
-
-
-def _is_summary(message: AnyMessage) -> bool:
-    return isinstance(message, SystemMessage) and str(message.text).startswith(SUMMARY)
 
 
 def _root_of(goal: Goal, all_goals: dict[str, Goal]) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import statistics
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -166,19 +166,6 @@ def said_before(entry: JournalEntry, others: Iterable[Utterance]) -> list[Uttera
     return before
 
 
-def _behind(talk: Iterable[Utterance], new: Collection[str]) -> list[str]:
-    """Ids of what was said soon after a `new` entry, and written before it: its words are theirs.
-
-    What is only overheard is written before what is answered, whenever it was said.
-    """
-    order = [said.id for said in sorted(talk)]
-    return [
-        id_
-        for place, id_ in enumerate(order)
-        if id_ not in new and any(one in new for one in order[max(0, place - BEFORE) : place])
-    ]
-
-
 def talk_of(rows: Iterable[Row]) -> TalkTraits:
     """What kind of talk these entries are."""
     said = [row.payload for row in rows if row.payload["kind"] != "fact"]
@@ -234,7 +221,16 @@ async def _index(
     if gone := [id_ for id_ in ids if id_ not in shown]:
         await index.drop_episodes(scope, gone)
     talks = await _talks(index, scope, shown)
-    behind = [id_ for talk in talks.values() for id_ in _behind(talk.values(), shown)]
+    behind = list[str]()
+    for talk in talks.values():
+        order = [said.id for said in sorted(talk.values())]
+        # What was said soon after a new entry, and written before it, has its words.
+        behind += [
+            id_
+            for place, id_ in enumerate(order)
+            if id_ not in shown
+            and not shown.keys().isdisjoint(order[max(0, place - BEFORE) : place])
+        ]
     shown |= await journal.read_many(store, scope, behind)
     rows = [
         episode_of(entry, said_before(entry, talks[session_of(entry)].values()))

@@ -314,27 +314,23 @@ def _behind_evidence(found: Sequence[Candidate], query: Query) -> list[Candidate
 
 
 def _bounded(drawn: Candidate, told: Mapping[str, Candidate], query: Query) -> Candidate:
-    """A conclusion, bounded by its evidence: the best candidate of each source event."""
+    """A conclusion, bounded by its evidence: the best candidate of each source event.
+
+    A word of the query that its evidence lacks frees it; it has names and numbers only to say who
+    spoke, and on which day.
+    """
     evidence = [told[event] for event in drawn.sources if event in told]
     fit = sum(map(_without_meaning, evidence)) / len(drawn.sources)
     over = _without_meaning(drawn) - fit
-    if over <= 0 or _adds(drawn, evidence, query):
+    left = {term for term in query.terms if not term.isdigit()} & words_of(drawn.row)
+    names = (terms(name or "") for name in (drawn.row.payload["speaker"], *query.people))
+    if over <= 0 or left.difference(*names, *(words_of(one.row) for one in evidence)):
         return drawn
     return replace(drawn, parts={**drawn.parts, "evidence": -over})
 
 
 def _without_meaning(candidate: Candidate) -> float:
     return sum(part for name, part in candidate.parts.items() if name != "meaning")
-
-
-def _adds(drawn: Candidate, evidence: Sequence[Candidate], query: Query) -> bool:
-    """Whether a conclusion has a word of the query that its evidence lacks.
-
-    Names and numbers do not count: a conclusion has them to say who spoke, and on which day.
-    """
-    left = {term for term in query.terms if not term.isdigit()} & words_of(drawn.row)
-    names = (terms(name or "") for name in (drawn.row.payload["speaker"], *query.people))
-    return bool(left.difference(*names, *(words_of(one.row) for one in evidence)))
 
 
 def words_of(row: Row) -> frozenset[str]:
@@ -572,4 +568,4 @@ def own_terms(row: Row, earlier: Sequence[Row] = ()) -> set[str]:
     beside = [payload["speaker"], payload.get("context"), *(payload.get("tags") or ())]
     beside += [one.payload["data"] for one in earlier]
     beside += payload.get("other_words") or ()
-    return {*words_of(row), *(term for text in beside if text for term in terms(text))}
+    return {*words_of(row)}.union(*map(terms, filter(None, beside)))

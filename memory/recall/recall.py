@@ -8,7 +8,7 @@ written (`episodes`), and the users of the results note the recall (`probes`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -233,8 +233,7 @@ def hit_of(candidate: Candidate, against: Collection[str] = ()) -> RecallHit:
         "speaker": payload["speaker"],
         "parts": dict(candidate.parts),
     }
-    told = [candidate.row, *candidate.earlier]
-    if origins := _origins(told):
+    if origins := _origins([candidate.row, *candidate.earlier]):
         hit = {**hit, "origins": origins}
     if candidate.id.startswith(INSIGHT):
         hit = {**hit, "inference": True}
@@ -330,16 +329,17 @@ class _Memory:
 
         Facts that no longer hold are included: the entry that stated one must not stand for it.
         """
-        every = self.semantic.lookup(
-            self.scope,
-            [(query.terms, vector) for query, vector in asked],
-            kinds=["fact"] if facts_only else ["fact", "episode"],
-            limit=CANDIDATES + limit,
-            include_superseded=True,
-            min_trust=self.settings.min_source_trust,
-        )
-        pairs = zip(asked, every, strict=True)
-        return [self._ranked(query, found, facts_only, now) for (query, _), found in pairs]
+        with self.semantic.open_table().reading():
+            every = self.semantic.lookup(
+                self.scope,
+                asked=[(query.terms, vector) for query, vector in asked],
+                kinds=["fact"] if facts_only else ["fact", "episode"],
+                limit=CANDIDATES + limit,
+                include_superseded=True,
+                min_trust=self.settings.min_source_trust,
+            )
+            pairs = zip(asked, every, strict=True)
+            return [self._ranked(query, found, facts_only, now) for (query, _), found in pairs]
 
     def _ranked(
         self, query: Query, found: Matches, facts_only: bool, now: datetime
@@ -354,11 +354,12 @@ class _Memory:
                 [pair for pair in some if pair[0].id not in again] for some in (near, worded)
             )
         by_words = isinstance(self.semantic.open_embeddings(), HashingEmbeddings)
+        first = {row.seq for row in leading(near, worded, LEADING)}
         best = rank(
             query,
             near,
             worded,
-            beside=filter(self._may_stand, self._beside(leading(near, worded, LEADING))),
+            beside=filter(self._may_stand, self.semantic.beside(self.scope, first, ASIDE).values()),
             now=now,
             settings=self.settings,
             by_words=by_words,
@@ -390,7 +391,11 @@ class _Memory:
         alike. A memory that was found and is not shown is not added.
         """
         ends = await links.read(self.store, self.scope, [one.id for one in ranked[:MARKED]])
-        facts = await self.semantic.run(self._facts, ranked, ends)
+        # Before the first night nothing leads to other facts, and no thread is asked.
+        payloads = (one.row.payload for one in ranked)
+        leads = any(one.get("superseded_by") or one.get("disputed") for one in payloads)
+        leads = leads or any(end["relations"] for end in ends.values())
+        facts = await self.semantic.run(self._facts, ranked, ends) if leads else {}
         stays = await self._joined(facts | {one.id: one.row for one in ranked})
         facts = {id_: row for id_, row in facts.items() if id_ not in stays}
         found = merged(with_those_that_stay(ranked, stays), facts, wanted)
@@ -484,10 +489,6 @@ class _Memory:
         sources = {op for one in left for op in one.payload["source_entries"]}
         entries = self.semantic.entries(self.scope, sources)
         return {one.id for one in left if says_again(one, entries, wanted)}
-
-    def _beside(self, rows: Sequence[Row]) -> Iterable[Row]:
-        """The entries next to these in their sessions. Blocking."""
-        return self.semantic.beside(self.scope, {row.seq for row in rows}, ASIDE).values()
 
     def _seen(self, rows: Scored) -> Scored:
         return rows if self.changes is None else self.changes.seen(rows)

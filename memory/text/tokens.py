@@ -7,8 +7,9 @@ import re
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import compress, count, repeat
-from operator import is_, itemgetter
+from operator import is_
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from typing_extensions import TypedDict
@@ -32,7 +33,8 @@ CUT = " ..."
 """End of a shortened text."""
 
 _CHARS_PER_TOKEN = 4
-_FIRST, _SECOND = itemgetter(0), itemgetter(1)
+_PER_MESSAGE, _PER_IMAGE = 3, 85
+_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 _MISSING = object()
 
 _WIDE = re.compile(
@@ -44,9 +46,11 @@ _OTHER = re.compile(r"[^\x00-\x7f]")
 _WIDE_TOKENS, _OTHER_TOKENS = 1.0, 0.5
 _SMOOTHING = 0.3
 _LOWEST, _HIGHEST = 0.25, 4.0
-_COUNTED_BLOCKS = {"text", "image", "image_url"}
 _CALL_BLOCKS = {"tool_use", "function_call", "tool_call"}
-_MEDIA_BLOCKS = {"audio", "input_audio", "video", "file", "input_file", "document", "input_image"}
+_IMAGES = {
+    *("image", "image_url", "audio", "input_audio", "video", "file"),
+    *("input_file", "document", "input_image"),
+}
 
 
 class TokenAdvisory(TypedDict):
@@ -69,11 +73,9 @@ def approximate_tokens(
     """
     if isinstance(messages, str):
         return math.ceil(len(messages) / _CHARS_PER_TOKEN + _beyond_ascii(messages))
-    counts = _counted.each(messages)
+    counts = sum(_counted.each(messages))
     schemas = math.ceil(sum(map(_schema_chars, tools)) / _CHARS_PER_TOKEN)
-    plain: int = sum(map(_FIRST, counts))
-    beyond_ascii: float = sum(map(_SECOND, counts))
-    return plain + schemas + math.ceil(beyond_ascii)
+    return round(counts.real) + schemas + math.ceil(counts.imag)
 
 
 class once_per_message(Generic[M, T]):  # a decorator
@@ -102,6 +104,8 @@ class once_per_message(Generic[M, T]):  # a decorator
 
     def each(self, messages: Sequence[M]) -> list[T]:
         """The results for `messages`, without a loop in Python over a long history."""
+        with suppress(KeyError):
+            return list(map(self._made.__getitem__, map(id, messages)))
         found: list[Any] = list(map(self._made.get, map(id, messages), repeat(_MISSING)))
         for at in compress(count(), map(is_, found, repeat(_MISSING))):
             found[at] = self(messages[at])
@@ -115,12 +119,12 @@ class once_per_message(Generic[M, T]):  # a decorator
 def _schema_chars(tool: BaseTool | dict[str, Any]) -> int:
     """The length of a tool's schema, measured once, because making a schema takes long."""
     if isinstance(tool, dict):
-        return _as_langchain([], tools=[tool], chars_per_token=1)
+        return _characters(tool)
     key = id(tool)
     known = _schemas.get(key)
     if known is not None and known[0]() is tool and known[1] == tool.description:
         return known[2]
-    chars = _as_langchain([], tools=[tool], chars_per_token=1)
+    chars = _characters(tool)
     gone = weakref.ref(tool, lambda _: _schemas.pop(key, None))
     _schemas[key] = gone, tool.description, chars
     return chars
@@ -131,23 +135,32 @@ _schemas: dict[int, tuple[weakref.ref[BaseTool], str, int]] = {}
 
 
 @once_per_message
-def _counted(message: BaseMessage) -> tuple[int, float]:
-    """LangChain's count of a message, and the tokens to add for characters beyond ASCII."""
-    plain = _countable(message)
-    texts = [plain.name or ""]
-    if isinstance(plain.content, str):
-        texts += [plain.content, repr(getattr(plain, "tool_calls", None) or "")]
-    else:
-        blocks = plain.content
-        texts += [one if isinstance(one, str) else str(one.get("text", "")) for one in blocks]
-    return _as_langchain([plain]), sum(map(_beyond_ascii, texts))
+def _counted(message: BaseMessage) -> complex:
+    """The tokens of a message as LangChain counts them, and as the imaginary part what is beyond
+    ASCII: one sum over a long history adds up both.
+
+    Unlike LangChain's, the count has the calls beside blocks of content, and media as images.
+    """
+    content, calls = message.content, getattr(message, "tool_calls", None)
+    blocks = [content] if isinstance(content, str) else content
+    kinds = [_kind(block) for block in blocks]
+    texts = [
+        _countable(block) for block, kind in zip(blocks, kinds, strict=True) if kind not in _IMAGES
+    ]
+    texts += [message.name or "", repr(calls) if calls and _CALL_BLOCKS.isdisjoint(kinds) else ""]
+    kind = message.type.removesuffix("MessageChunk").lower()
+    beside = _ROLES.get(kind, kind) + getattr(message, "tool_call_id", "")
+    chars = len(beside) + sum(map(len, texts))
+    images = _PER_IMAGE * sum(kind in _IMAGES for kind in kinds)
+    count = math.ceil(chars / _CHARS_PER_TOKEN) + _PER_MESSAGE + images
+    return complex(count, sum(map(_beyond_ascii, texts)))
 
 
-def _as_langchain(messages: Sequence[BaseMessage], **more: Any) -> int:
-    """LangChain's count; its module is loaded at the first call."""
+def _characters(tool: BaseTool | dict[str, Any]) -> int:
+    """Of the schema; LangChain's module is loaded at the first call."""
     from langchain_core.messages.utils import count_tokens_approximately
 
-    return count_tokens_approximately(messages, **more)
+    return count_tokens_approximately([], tools=[tool], chars_per_token=1)
 
 
 def best_sentences(text: str, weights: Mapping[str, float], tokens: int) -> str:
@@ -228,25 +241,10 @@ def _beyond_ascii(text: str) -> float:
     return wide * _WIDE_TOKENS + other * _OTHER_TOKENS - as_ascii
 
 
-def _countable(message: BaseMessage) -> BaseMessage:
-    """The message in a form that LangChain's counter counts in full, tool calls included."""
-    content: str | list[str | dict[Any, Any]] = message.content
-    if not isinstance(content, list):
-        return message
-    blocks = [_countable_block(block) for block in content]
-    calls_in_blocks = any(_kind(block) in _CALL_BLOCKS for block in content)
-    if (calls := getattr(message, "tool_calls", None)) and not calls_in_blocks:
-        # When content is a list, the counter expects the tool calls among its blocks.
-        blocks.append({"type": "text", "text": repr(calls)})
-    return message.model_copy(update={"content": blocks})
-
-
-def _countable_block(block: str | dict[Any, Any]) -> str | dict[Any, Any]:
-    if isinstance(block, str) or _kind(block) in _COUNTED_BLOCKS:
+def _countable(block: str | dict[Any, Any]) -> str:
+    if isinstance(block, str):
         return block
-    if _kind(block) in _MEDIA_BLOCKS:
-        return {"type": "image"}
-    return {"type": "text", "text": repr(block)}
+    return str(block.get("text", "")) if _kind(block) == "text" else repr(block)
 
 
 def _kind(block: str | dict[Any, Any]) -> str:

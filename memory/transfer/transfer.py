@@ -489,6 +489,7 @@ def _insert(semantic: SemanticMemory, scope: Scope, facts: Sequence[Fact]) -> No
                 "updated_at": fact["created"],
             }
             table.insert(fact["id"], None, payload)
+            semantic.waiting.pop(scope, None)
             if (last := fact.get("last_access")) is not None:
                 for _ in range(fact.get("access_count", 0)):
                     table.touch([fact["id"]], datetime.fromisoformat(last))

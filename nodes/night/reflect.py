@@ -292,12 +292,19 @@ async def _answer(context: NightContext, asked: Sequence[Mapping[str, Any]]) -> 
     prompt = insights_prompt(found, context.settings.zone, inferred)
     given = await context.ask_again(prompt, Insights, lambda answer: _amiss(answer, handles))
     now = datetime.fromisoformat(context.now)
+    facts = {
+        one: await context.resources.semantic.get(context.scope, one)
+        for one in shown
+        if one not in entries
+    }
+    trust = {id_: entry["source_trust"] for id_, entry in entries.items()}
+    trust |= {id_: fact["trust"] if fact is not None else 0.0 for id_, fact in facts.items()}
     made = insights(
         with_ids(given.answers, handles),
         shown,
         night=context.record["id"],
         now=now,
-        trust=await _trust(context, list(shown), entries),
+        trust=trust,  # 0 for a memory that is gone meanwhile
         rules=ANSWER,
         owners=context.owners,
     )
@@ -335,18 +342,6 @@ async def _recalled(context: NightContext, questions: Sequence[str]) -> dict[str
         question: [{**hit, "superseded": True} if hit["id"] in fallen else hit for hit in hits]
         for question, hits in zip(questions, every, strict=True)
     }
-
-
-async def _trust(
-    context: NightContext, ids: Sequence[str], entries: Mapping[str, JournalEntry]
-) -> dict[str, float]:
-    """Source trust of each memory (0..1); 0 for a memory that is gone meanwhile."""
-    found = {id_: entry["source_trust"] for id_, entry in entries.items()}
-    for id_ in ids:
-        if id_ not in found:
-            fact = await context.resources.semantic.get(context.scope, id_)
-            found[id_] = fact["trust"] if fact is not None else 0.0
-    return found
 
 
 def insights_prompt(

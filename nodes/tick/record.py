@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
@@ -85,7 +85,9 @@ async def record(
     elif event is not None:
         update["conversations"] = _conversations(state["conversations"], event)
         if "content" in event:
-            update["messages"] = _without_media(state, event)
+            # The model saw the images in its tick, and checkpoints would copy them.
+            told = [one for one in state["messages"] if one.id == event["id"]]
+            update["messages"] = [text_only(one) for one in told if isinstance(one, HumanMessage)]
     stopped = update.get("emergency_stop", False)
     if stopped:
         why = f"{state['consecutive_errors']} failures in a row"
@@ -181,18 +183,6 @@ def _failures(state: State, settings: Settings) -> dict[str, Any]:
     if state["consecutive_errors"] >= settings.max_consecutive_errors:
         return {"emergency_stop": True}
     return {}
-
-
-def _without_media(state: State, event: Event) -> list[AnyMessage]:
-    """Drop the event's images: the model saw them in its tick, and checkpoints would copy them.
-
-    The message keeps its id, and so its place in the history.
-    """
-    return [
-        text_only(message)
-        for message in state["messages"]
-        if message.id == event["id"] and isinstance(message, HumanMessage)
-    ]
 
 
 async def _journal(

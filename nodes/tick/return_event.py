@@ -65,7 +65,8 @@ async def return_event(
     log.error("tick failed: %s", safe(text), exc_info=traced(error.error))
     attempts, aside = 0, False
     # Where the service is left alone or set up wrongly, nothing counts against the event.
-    tried = not _no_fault(error.error)
+    kinds = {kind_of(error.error), kind_of(getattr(error.error, "__cause__", ""))}
+    tried = kinds.isdisjoint(_NO_FAULT)
     if event is not None and tried:
         await _journal_last(event, state, runtime, config)
         store, scope, most = store_of(runtime), scope_of(config), settings.max_failed_ticks
@@ -104,14 +105,6 @@ async def return_event(
         "emergency_stop": state["emergency_stop"] or stopped,
     }
     return Command(update=update, goto="intake")
-
-
-def _no_fault(error: BaseException | str) -> bool:
-    """Whether no tick was tried: the service is left alone, or its key, name or address is wrong.
-
-    Also where a tool or the memory ran into that.
-    """
-    return kind_of(error) in _NO_FAULT or kind_of(getattr(error, "__cause__", "")) in _NO_FAULT
 
 
 async def _journal_last(

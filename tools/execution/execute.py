@@ -10,6 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -35,6 +36,9 @@ MOST_CACHED = 50
 
 LONGEST_CACHED = 20_000
 """Characters of an answer that is cached."""
+
+MOST_NODES = 512
+"""Tools that are kept ready to run, of all agents of a process."""
 
 
 def cache_key(name: str, args: Mapping[str, Any], kind: ToolKind, state: Mapping[str, Any]) -> str:
@@ -232,12 +236,17 @@ async def _run(
             "Nothing is known to have changed. Go on without it, or try once more.",
         )
 
-    node = ToolNode([tool], handle_tool_errors=failed)
-    asked = AIMessage("", tool_calls=[_call_of(tool, call)])
+    _told.set(failed)
+    form, args = tool.args_schema, call["args"]
+    if isinstance(form, dict) and "reasoning" not in form.get("properties", {}):
+        # Models give it to every tool, as to the built-in ones, and an MCP server may refuse it.
+        args = _without_reasoning(args)
+    given = ToolCall(name=call["name"], args=args, id=call["id"] or "", type="tool_call")
+    asked = AIMessage("", tool_calls=[given])
     seen = {**working, "messages": [*working.get("messages", []), asked]}
     try:
         async with asyncio.timeout(limit):
-            message, update = _read(await node.ainvoke(seen, config), call)
+            message, update = _read(await _node_of(tool).ainvoke(seen, config), call)
     except TimeoutError:
         late = f"{call['name']} did not answer within {limit:g} s"
         return _error(call, late, "Go on without it, or ask for less.", raised=True)
@@ -250,15 +259,20 @@ async def _run(
     return _Answered(message, update, raised)
 
 
-def _call_of(tool: BaseTool, call: ToolCall) -> ToolCall:
-    """The call without `reasoning` if the tool's JSON schema does not have it.
+_told: ContextVar[Callable[[Exception], str]] = ContextVar("_told")
+"""What the model is told of an error, in the call that runs now."""
 
-    Models give it to every tool, as to the built-in ones, and an MCP server may refuse it.
-    """
-    form, args = tool.args_schema, call["args"]
-    if isinstance(form, dict) and "reasoning" not in form.get("properties", {}):
-        args = _without_reasoning(args)
-    return ToolCall(name=call["name"], args=args, id=call["id"] or "", type="tool_call")
+_nodes: dict[int, ToolNode] = {}
+"""LangGraph's node of each tool, by identity: to make one reads the tool's whole signature."""
+
+
+def _node_of(tool: BaseTool) -> ToolNode:
+    if id(tool) not in _nodes:
+        if len(_nodes) >= MOST_NODES:
+            _nodes.clear()
+        # It keeps the tool, so that no other has its id.
+        _nodes[id(tool)] = ToolNode([tool], handle_tool_errors=lambda error: _told.get()(error))
+    return _nodes[id(tool)]
 
 
 def _breaks(working: dict[str, Any], update: dict[str, Any]) -> str | None:

@@ -116,7 +116,9 @@ def steps(path: Path) -> Iterator[Step]:
         if isinstance(found, RequestLine):
             yield from _together(heard)
             requests += 1
-            yield _request(found, anchor, requests)
+            # Places count from the last event: the same id after a line before it was mended.
+            id_ = operation_id("replay", found.request, found.at or "", anchor, str(requests))
+            yield Step(request=found.request, at=found.at, marker=f"replay:{id_}")
             continue
         anchor, requests = found["id"], 0
         heard.append(found)
@@ -131,15 +133,6 @@ def _together(heard: list[Event]) -> Iterator[Step]:
         step = Step(events=tuple(heard), lines=len(heard))
         heard.clear()
         yield step
-
-
-def _request(line: RequestLine, anchor: str, position: int) -> Step:
-    """The step of a request, with an id of its own.
-
-    Places count from the last event: a request is the same after a line before it was mended.
-    """
-    marker = "replay:" + operation_id("replay", line.request, line.at or "", anchor, str(position))
-    return Step(request=line.request, at=line.at, marker=marker)
 
 
 def _lines(path: Path) -> Iterator[Event | RequestLine]:

@@ -93,7 +93,7 @@ class SqliteTable(MemoryTable):
         self.file_number = int(self._connection.execute("PRAGMA application_id").fetchone()[0])
 
     def _prepare(self) -> None:
-        with self._file.reading():
+        with self.reading():
             current = is_current(self._connection) and self._mentions.is_made()
         if not current:
             with self._file.transaction():
@@ -104,6 +104,10 @@ class SqliteTable(MemoryTable):
     def transaction(self) -> AbstractContextManager[None]:
         """Make the writes inside atomic; an error rolls them back. Joins an open transaction."""
         return self._file.transaction()
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Let all reads inside see the file as of one moment."""
+        return self._file.reading()
 
     def insert(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any]) -> None:
         """Add a row, unless its scope has a row of its kind and `op`."""
@@ -124,9 +128,7 @@ class SqliteTable(MemoryTable):
 
     def set_vectors(self, vectors: Mapping[str, Vector]) -> None:
         """Set vectors of the embedder in use, by row id; missing rows are skipped."""
-        given = {
-            row_id: checked_vector(vector, self._dimension) for row_id, vector in vectors.items()
-        }
+        given = {id_: checked_vector(one, self._dimension) for id_, one in vectors.items()}
         with self._file.transaction():
             for row_id, vector in given.items():
                 self._rows.embed(row_id, vector.tobytes())
@@ -151,7 +153,7 @@ class SqliteTable(MemoryTable):
         """As the base class's."""
         if wanted is None:
             return super().select(filters, limit)
-        with self._file.reading():
+        with self.reading():
             text, values = self._narrowed(self._where(filters), wanted)
             query = f"SELECT seq, {self._mentions.text} FROM memories WHERE {text} ORDER BY seq"
             texts = self._connection.execute(query, values)
@@ -161,7 +163,7 @@ class SqliteTable(MemoryTable):
     def listed(self, wanted: Listing) -> tuple[list[Row], int]:
         """A page of a list of rows, and the number of rows on all pages."""
         end = None if wanted.limit is None else wanted.offset + wanted.limit
-        with self._file.reading():
+        with self.reading():
             where = self._where_listed(wanted)
             if wanted.order == "written" and where == self._where(wanted.filters):
                 (scope, test), at = _split(wanted.filters), self._revision()
@@ -206,8 +208,7 @@ class SqliteTable(MemoryTable):
 
     def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
         """The nearest matching rows, nearest first, with cosine (-1..1)."""
-        [found] = self.nearest_each([vector], filters, limit)
-        return found
+        return self.nearest_each([vector], filters, limit)[0]
 
     def nearest_each(
         self, vectors: Sequence[Vector], filters: Filters, limit: int
@@ -216,7 +217,7 @@ class SqliteTable(MemoryTable):
         for vector in vectors:
             checked_vector(vector, self._dimension)
         scope, test = _split(filters)
-        with self._file.reading():
+        with self.reading():
             at, numbers = self._revision(), self._scopes(scope)
             searched = [self._index(one).nearest(vectors, test, limit, at) for one in numbers]
             return [
@@ -229,7 +230,7 @@ class SqliteTable(MemoryTable):
     ) -> list[tuple[Row, float]]:
         """The matching rows with any of these index terms, best first, with BM25 (> 0)."""
         scope, test = _split(filters)
-        with self._file.reading():
+        with self.reading():
             at, asked = self._revision(), [*terms]
             indexes = [self._index(one) for one in self._scopes(scope)]
             searched = (one.worded(self._words, asked, test, limit, at) for one in indexes)
@@ -242,7 +243,7 @@ class SqliteTable(MemoryTable):
 
     def counted(self, terms: Sequence[str], scope: Filters) -> Counted:
         """How many rows of a scope have each of these terms, of the kind that has most."""
-        with self._file.reading():
+        with self.reading():
             at = self._revision()
             found = [
                 self._index(number).counted(self._words, list(terms), at)
@@ -255,7 +256,7 @@ class SqliteTable(MemoryTable):
 
     def unembedded(self, filters: Filters, limit: int) -> list[Waiting]:
         """Matching rows without a vector of the embedder in use, newest first."""
-        with self._file.reading():
+        with self.reading():
             rows = [
                 row
                 for where in self._waiting(filters)
@@ -270,7 +271,7 @@ class SqliteTable(MemoryTable):
 
     def count_unembedded(self, filters: Filters) -> int:
         """The number of matching rows without a vector of the embedder in use."""
-        with self._file.reading():
+        with self.reading():
             return sum(
                 int(self._value(f"SELECT count(*) FROM memories WHERE {where.text}", *where.values))
                 for where in self._waiting(filters)
@@ -346,7 +347,7 @@ class SqliteTable(MemoryTable):
 
     def _asked(self, filters: Filters, statement: str, *values: object) -> list[Any]:
         text, given = self._where(filters)
-        with self._file.reading():
+        with self.reading():
             query = statement.replace("{where}", text)
             given = (*given, *values) * statement.count("{where}")
             return self._connection.execute(query, given).fetchall()
@@ -355,7 +356,7 @@ class SqliteTable(MemoryTable):
         return super()._row(seq, id_, orjson.loads(payload), *counted)
 
     def _value(self, query: str, *values: object) -> Any:
-        with self._file.reading():
+        with self.reading():
             return self._connection.execute(query, values).fetchone()[0]
 
     def _bytes(self, vector: Vector | None) -> bytes | None:

@@ -13,9 +13,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass, field
+from contextlib import (
+    AbstractContextManager,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+    suppress,
+)
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -55,7 +60,11 @@ def clear_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise MemoryStoreError(f"{path}: {error}: {consequence()}") from error
+        raise _clear(error, path) from error
+
+
+def _clear(error: sqlite3.Error, path: Path) -> MemoryStoreError:
+    return MemoryStoreError(f"{path}: {error}: {consequence()}")
 
 
 PATIENCE = 30.0
@@ -116,22 +125,33 @@ READS_IN_A_ROW = 8
 """Quick reads between two turns of the event loop."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Work:
-    """A function for a connection's thread, and its outcome."""
+    """A function for a connection's thread, and its outcome in the event loop that waits for it."""
 
     function: Callable[[], Any]
+    outcome: asyncio.Future[Any]
     shares_commit: bool
-    outcome: Future[Any] = field(default_factory=Future)
+    result: Any = None
+    error: BaseException | None = None
+    ended: bool = False
 
     def run(self) -> None:
         """Run it alone."""
         try:
-            result = self.function()
+            self.result = self.function()
         except BaseException as error:  # noqa: BLE001  # the caller gets it
-            self.outcome.set_exception(error)
+            self.error = error
+
+
+def _settle(works: Sequence[_Work]) -> None:
+    for work in works:
+        if work.outcome.done():  # its caller was cancelled
+            continue
+        if work.error is None:
+            work.outcome.set_result(work.result)
         else:
-            self.outcome.set_result(result)
+            work.outcome.set_exception(work.error)
 
 
 class OpenedFile:
@@ -150,7 +170,7 @@ class OpenedFile:
         """Used by the event loop's thread only."""
         self._reads = 0
         self._closed = False
-        self._work: SimpleQueue[_Work] = SimpleQueue()
+        self._work: SimpleQueue[_Work | None] = SimpleQueue()  # None closes the file
         # No executor: those take no more work once the interpreter ends, when an agent that was
         # never closed is closed.
         self._thread = threading.Thread(target=self._take, name=f"circadian-{path.name}")
@@ -158,7 +178,7 @@ class OpenedFile:
 
     async def run(self, work: Callable[..., T], *args: Any) -> T:
         """Run `work` in the connection's thread. Raises MemoryStoreError."""
-        return cast(T, await self._run(_Work(partial(work, *args), shares_commit=False)))
+        return cast(T, await self._run(partial(work, *args), shares_commit=False))
 
     async def write(self, work: Callable[..., T], *args: Any) -> T:
         """Run `work`, which is one transaction; what waits beside it shares its commit.
@@ -166,19 +186,21 @@ class OpenedFile:
         So agents that write at once wait for one commit. If one of them fails, all are rolled back,
         and each runs again alone. Raises MemoryStoreError.
         """
-        return cast(T, await self._run(_Work(partial(work, *args), shares_commit=True)))
+        return cast(T, await self._run(partial(work, *args), shares_commit=True))
 
-    async def _run(self, work: _Work) -> Any:
-        """The outcome of `work`. If the caller is cancelled, `work` ends first.
+    async def _run(self, function: Callable[[], Any], *, shares_commit: bool) -> Any:
+        """The outcome of `function`. If the caller is cancelled, a running one ends first.
 
         Otherwise a write could outlive the caller's lock of the agent.
         """
+        work = _Work(function, asyncio.get_running_loop().create_future(), shares_commit)
         self._work.put(work)
         try:
-            with clear_errors(self.path):
-                return await asyncio.wrap_future(work.outcome)
+            return await work.outcome
+        except sqlite3.Error as error:
+            raise _clear(error, self.path) from error
         except asyncio.CancelledError:
-            await _until(work.outcome.done)
+            await _until(lambda: work.ended or self._closed)
             raise
 
     async def read(self, look: Callable[[sqlite3.Connection], T]) -> T:
@@ -188,13 +210,11 @@ class OpenedFile:
             if self._reads % READS_IN_A_ROW == 0:
                 await asyncio.sleep(0)  # a reader in a loop must let other tasks go on
             try:
-                with clear_errors(self.path):
-                    return looked(look, self._reader)
-            except MemoryStoreError as error:
+                return looked(look, self._reader)
+            except sqlite3.Error as error:
                 # Busy: another process recovers or closes the file, and a reader has to wait.
-                code = getattr(error.__cause__, "sqlite_errorcode", None)
-                if code != sqlite3.SQLITE_BUSY:
-                    raise
+                if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
+                    raise _clear(error, self.path) from error
         return await self.run(looked, look, self.conn)
 
     async def rows(self, statement: str, params: Sequence[Any] = ()) -> list[Any]:
@@ -202,31 +222,40 @@ class OpenedFile:
         return await self.run(lambda: self.conn.execute(statement, params).fetchall())
 
     def _take(self) -> None:
-        """What the thread does: whatever waits, in order, until the file is closed."""
+        """What the thread does: what waits, in order; a loop is woken once for all of a commit."""
         while not self._closed:
             waiting = [self._work.get()]
             while not self._work.empty():
                 waiting.append(self._work.get())
-            for share, group in itertools.groupby(waiting, lambda work: work.shares_commit):
-                works = [work for work in group if work.outcome.set_running_or_notify_cancel()]
+            given = filter(None, waiting)
+            for share, group in itertools.groupby(given, lambda work: work.shares_commit):
+                works = [*group]
+                wanted = [work for work in works if not work.outcome.cancelled()]
                 with self.lock:
-                    if not (share and self._committed_together(works)):
-                        for work in works:
+                    if not (share and self._committed_together(wanted)):
+                        for work in wanted:
                             work.run()
+                for work in works:
+                    work.ended = True
+                for loop in {work.outcome.get_loop() for work in wanted}:
+                    some = [work for work in wanted if work.outcome.get_loop() is loop]
+                    with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                        loop.call_soon_threadsafe(_settle, some)
+            if None in waiting:
+                with self.lock:
+                    self._close()
 
     def _committed_together(self, works: Sequence[_Work]) -> bool:
         """Whether one commit ended all of them; else none is written."""
         try:
             with atomic(self.conn):
-                results = [work.function() for work in works]
+                for work in works:
+                    work.result = work.function()
         except BaseException as error:  # noqa: BLE001  # the callers get it
             if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
                 return False  # each runs again alone, and fails alone
             for work in works:  # another process writes: alone, each would wait as long again
-                work.outcome.set_exception(error)
-            return True
-        for work, result in zip(works, results, strict=True):
-            work.outcome.set_result(result)
+                work.error = error
         return True
 
     def open(self, *, quick_reads: bool) -> None:
@@ -258,7 +287,7 @@ class OpenedFile:
 
     def end(self) -> None:
         """Close the connections after all work that was handed over. Returns at once."""
-        self._work.put(_Work(self._close, shares_commit=False))
+        self._work.put(None)
 
     async def ended(self) -> None:
         """Wait for the thread's end."""
@@ -298,8 +327,11 @@ async def _until(done: Callable[[], bool]) -> None:
 
 def looked(look: Callable[[sqlite3.Connection], T], conn: sqlite3.Connection) -> T:
     """What `look` finds, all from one state of the file. Blocking."""
-    with atomic(conn, "DEFERRED"):
+    conn.execute("BEGIN DEFERRED")
+    try:
         return look(conn)
+    finally:
+        conn.rollback()  # which only ends it: nothing was written
 
 
 PAGE_SIZE = 8_192
@@ -356,8 +388,12 @@ class SqliteFile:
 
     @contextmanager
     def _transaction(self, mode: Literal["IMMEDIATE", "DEFERRED"]) -> Iterator[None]:
-        with self.lock, clear_errors(self._path), atomic(self.connection, mode):
-            yield
+        with self.lock:
+            if self.connection.in_transaction:
+                yield  # the outer one ends it, and makes errors clear
+                return
+            with clear_errors(self._path), atomic(self.connection, mode):
+                yield
 
     def compact(self) -> None:
         """Rewrite the file and empty its write-ahead log, so that no deleted text is left."""

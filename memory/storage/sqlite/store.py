@@ -61,8 +61,9 @@ class CircadianSqliteStore(SqliteStore):
         """Run the operations in one transaction. Reads see the store as it was before the puts."""
         ops = list(ops)
         puts = [op for op in ops if isinstance(op, PutOp)]
+        reads = [op for op in ops if not isinstance(op, PutOp)]
         with self.file.lock, atomic(self.conn, "IMMEDIATE" if puts else "DEFERRED"):
-            found = iter(super().batch([op for op in ops if not isinstance(op, PutOp)]))
+            found = iter(super().batch(reads) if reads else ())
             self._put(puts)
         return [None if isinstance(op, PutOp) else next(found) for op in ops]
 

@@ -214,7 +214,7 @@ async def test_waiting_rows_are_embedded_in_one_call_the_newest_first(
     [ben, *_] = embeddings.calls[1]
     assert len(ben) == EMBEDDED_CHARS
     assert await memory.embed_waiting(9) == await memory.count_unembedded() == 0
-    assert len(embeddings.calls) == 2
+    assert (len(embeddings.calls), await memory.embed_waiting(9, ANA)) == (2, 0)
 
 
 async def test_a_text_that_changes_while_it_is_embedded_waits_for_its_own_vector(
@@ -231,10 +231,10 @@ async def test_a_text_that_changes_while_it_is_embedded_waits_for_its_own_vector
         return embed(texts)
 
     monkeypatch.setattr(embeddings, "embed_documents", meanwhile)
-    await memory.embed_waiting(9)
+    await memory.embed_waiting(9, ANA)
     monkeypatch.undo()
     assert await memory.count_unembedded(ANA) == 1
-    await memory.embed_waiting(9)
+    await memory.embed_waiting(9, ANA)
     [(row, score)] = (await look(memory, ANA, "blue whale")).near
     assert (row.payload["data"], round(score, 3)) == ("blue whale", 1.0)
 

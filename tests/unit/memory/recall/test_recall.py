@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from langgraph.store.memory import InMemoryStore
@@ -61,21 +62,17 @@ async def test_facts_and_episodes_are_ranked_together(asking: Asking) -> None:
     ]
 
 
-async def test_a_recall_goes_to_a_thread_twice(
-    asking: Asking, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("replaced", "visits"), [(False, 1), (True, 2)])
+async def test_a_recall_goes_to_a_thread_and_again_where_a_fact_leads_to_others(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch, *, replaced: bool, visits: int
 ) -> None:
     said = [await asking.hear(f"The bees of Ana swarmed {n} times") for n in range(9)]
     gone = await asking.learn("Ana keeps bees", source_entries=[said[0]["id"]])
-    await fell(asking, gone, None)
-    sent, to_thread = list[object](), asyncio.to_thread
-
-    async def counted(work: Any, *args: Any) -> Any:
-        sent.append(work)
-        return await to_thread(work, *args)
-
-    monkeypatch.setattr(asyncio, "to_thread", counted)
+    heir = await asking.learn("Ana sold her bees", source_entries=[said[1]["id"]])
+    await fell(asking, gone, heir if replaced else None)
+    monkeypatch.setattr(asyncio, "to_thread", sent := Mock(wraps=asyncio.to_thread))
     assert await asking.ask("When did the bees of Ana swarm?")
-    assert len(sent) == 2
+    assert sent.call_count == visits
 
 
 async def test_both_databases_recall_alike(memories: Memories, store: InMemoryStore) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages.utils import count_tokens_approximately as as_langchain
 from langchain_core.tools import tool
 
 from memory.text.tokens import (
@@ -53,7 +54,9 @@ def test_text_beyond_ascii_counts_more(text: str, tokens: int) -> None:
     ],
 )
 def test_wherever_it_stands_in_a_message(of: Callable[[str], BaseMessage]) -> None:
-    assert approximate_tokens([of("漢" * 400)]) == approximate_tokens([of("x" * 400)]) + 300
+    plain = of("x" * 400)
+    assert approximate_tokens([of("漢" * 400)]) == approximate_tokens([plain]) + 300
+    assert isinstance(plain.content, list) or approximate_tokens([plain]) == as_langchain([plain])
 
 
 @given(st.text("ab 漢é", max_size=300), st.integers(0, 120), st.sampled_from([0.5, 1.0, 3.0]))
