@@ -41,9 +41,10 @@ def test_send_shows_what_would_be_done_and_how_to_answer(
     lines = done.out.splitlines()
     assert (done.status, done.err, launches.done) == (0, "", [])
     assert lines[:4] == ["I will.", "  ✓ add_goal", "", "? It wants to run launch:"]
-    assert lines[4:6] == ["  target  the moon", "  why     Ada wants it"]
-    assert lines[6].startswith("  for     Ada, ")
-    assert lines[7:] == [
+    assert lines[4:6] == ["  target    the moon", "  why       Ada wants it"]
+    assert lines[6] == "  rests on  words of Ada"
+    assert lines[7].startswith("  for       Ada, ")
+    assert lines[8:] == [
         "Nothing is done before you answer:",
         f"  circadian approve {question['id']} --data {data}",
         f"  circadian refuse {question['id']} --data {data}",
