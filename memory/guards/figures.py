@@ -380,7 +380,8 @@ def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
         each = {numbers.rounded(one * other) for one in both[0] for other in both[1]}
         beside = {value for one in alike_ for value in one.readings} - both[0] - both[1]
         made |= each | {one + value for one in each for value in beside}
-    made |= {numbers.rounded(one) for one in _spans(fact)} if lasts else set()
+    if lasts and _APART.search(fact.folded):
+        made |= {numbers.rounded(one) for one in _spans(fact)}
     return bool((number.readings | number.bases()) & made)
 
 
@@ -394,6 +395,10 @@ def _spans(fact: ProposedFact) -> set[float]:
     }
 
 
+_APART = re.compile(
+    r"(?<!\w)(?:between|before|after|later|earlier|apart|zwischen|vor|nach|spater|fruher|entre|antes"
+    r"|despues|avant|apres|once|sonra|ara\w*)(?!\w)|之前|之后|相隔|间隔"
+)
 _REMAINS = re.compile(
     r"(?<!\w)(?:remain\w*|left|ubrig\w*|bleib\w*|qued\w*|rest\w*|kal(?:ir|di|iyor)\w*)(?!\w)|剩"
 )
