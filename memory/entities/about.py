@@ -7,7 +7,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from memory.guards import fold, is_assistant, said_by, share, speaks_of_oneself
+from memory.guards import (
+    fold,
+    is_assistant,
+    languages,
+    negates,
+    said_by,
+    share,
+    speaks_of_oneself,
+)
 from memory.records import LOCAL_USER, Attribute, EntityProfile, Fact, part_id
 from memory.text import (
     LONGEST,
@@ -170,9 +178,10 @@ MOST_WORDS = 0.8
 
 
 def _says(text: str, value: str) -> bool:
-    """Whether a text says a value: most of its words, and all of its numbers."""
+    """Whether a text says a value: most of its words, all of its numbers, and no other mood."""
     numbers = {*_NUMBER.findall(value)} <= {*_NUMBER.findall(text)}
-    return numbers and share(value, [text]) >= MOST_WORDS
+    denied = negates(text, languages(text)) != negates(value, languages(value))
+    return numbers and not denied and share(value, [text]) >= MOST_WORDS
 
 
 _NUMBER = re.compile(r"\d+")

@@ -28,8 +28,9 @@ def other_day(fact: ProposedFact) -> str | None:
         if not follows or _is_elsewhere(fact, named):
             return f'The fact says "{_as_written(named, fact)}", which {_days_said(fact)}'
     text = fact.digits_without_days
-    is_told_before = any(_SAME_TIME.search(fold(one.text)) for one in fact.evidence.sources)
-    for time in clock.times_in(text) if not is_told_before else ():
+    is_timed = any(clock.times_in(digits) for _, digits in fact.evidence.readings)
+    same = any(_SAME_TIME.search(fold(one.text)) for one in fact.evidence.sources)
+    for time in clock.times_in(text) if is_timed or not same else ():
         is_range = text.endswith("from ", 0, time.start)  # "From 10 to 11" is not 10:50.
         known = is_range or clock.holds(fact.evidence.times, time) or _is_counted(time, fact)
         if not known:
@@ -38,43 +39,45 @@ def other_day(fact: ProposedFact) -> str | None:
 
 
 def _is_counted(time: clock.ClockTime, fact: ProposedFact) -> bool:
-    """Whether it is when a source was said, or lies as far from a time of it as the source says."""
+    """Whether it is when a source was said, or lies before or after a time as the source says."""
     evidence = fact.evidence
-    said = [
-        now.hour * 60 + now.minute
-        for source in evidence.sources
-        for now in (datetime.fromisoformat(source.at), local(source.at, evidence.zone))
-    ]
-    if any(abs(one - time.minutes) <= _MOMENTS for one in said):
-        return True
-    spans = {
-        int(one[1]) if one[1] else minutes
-        for _, digits in evidence.readings
+    if not any(clock.times_in(digits) for _, digits in evidence.readings):
+        said = [
+            now.hour * 60 + now.minute
+            for source in evidence.sources
+            for now in (datetime.fromisoformat(source.at), local(source.at, evidence.zone))
+        ]
+        return any(abs(one - time.minutes) <= _MOMENTS for one in said)
+    shifts = {
+        sign * (int(one[1]) if one[1] else minutes)
+        for told in evidence.told
         for pattern, minutes in _SPANS
-        for one in pattern.finditer(digits)
+        for one in pattern.finditer(told)
+        for sign, word in ((-1, _BEFORE), (1, _AFTER))
+        if word.search(told)
     }
     counted = [
-        one._replace(minutes=(one.minutes + sign * span) % 1440)
+        one._replace(minutes=(one.minutes + shift) % 1440)
         for one in evidence.times
-        for span in spans
-        for sign in (-1, 1)
+        for shift in shifts
     ]
     return clock.holds(counted, time)
 
 
 _MOMENTS = 5
 """Minutes between an event and the message that tells of it, at most."""
+_BEFORE = re.compile(
+    r"(?<!\w)(?:before|earlier|davor|vorher|fruher|antes|avant|plus tot|once|erken)(?!\w)"
+)
+_AFTER = re.compile(
+    r"(?<!\w)(?:after|later|late|danach|spater|despues|tarde|apres|plus tard|en retard|sonra|gec)"
+    r"(?!\w)"
+)
 _SPANS = tuple(
     (re.compile(pattern), minutes)
     for pattern, minutes in (
-        (
-            r"(?<!\w)()(?:half an hour|halbe stunde|media hora|demi-heure|yarim saat)(?!\w)",
-            30,
-        ),
-        (
-            r"(?<!\w)()(?:quarter of an hour|viertelstunde|cuarto de hora|quart d'heure)",
-            15,
-        ),
+        (r"(?<!\w)()(?:half an hour|halbe stunde|media hora|demi-heure|yarim saat)(?!\w)", 30),
+        (r"(?<!\w)()(?:quarter of an hour|viertelstunde|cuarto de hora|quart d'heure)", 15),
         (r"(?<!\w)()(?:an hour|eine stunde|una hora|une heure|bir saat)(?!\w)", 60),
         (r"(?<!\d)(\d{1,2}) ?(?:min|minutes?|minuten|minutos|dakika)(?!\w)", 0),
     )
@@ -241,16 +244,20 @@ def other_number(fact: ProposedFact) -> str | None:
 
 
 def _is_decade(number: numbers.Number, fact: ProposedFact) -> bool:
-    """Whether it is the century's year of a decade: "the 80s" are the 1980s."""
+    """Whether the fact has the century for a decade: "the 80s" are the 1980s."""
     told = {
         int(one) for source, _ in fact.evidence.readings for one in _DECADE.findall(source.text)
     }
     return any(
-        1910 <= one <= 2090 and one % 10 == 0 and one % 100 in told for one in number.readings
+        1910 <= one <= 2090 and one % 100 in told and re.search(rf"{one:.0f}{_TENS}", fact.text)
+        for one in number.readings
     )
 
 
-_DECADE = re.compile(r"(?<!\d)['\u2019]?(\d0)(?:(?:s|er|'?l[ae]r)(?!\w)|年代)")
+_TENS = r"(?:(?:s|er|'?l[ae]r)(?!\w)|年代)"
+_DECADE = re.compile(
+    rf"(?<!his )(?<!her )(?<!my )(?<!your )(?<!their )(?<!\d)['\u2019]?(\d0){_TENS}"
+)
 
 
 def _is_of_another_part(number: numbers.Number, fact: ProposedFact) -> bool:
@@ -375,11 +382,11 @@ def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
     rated = max(number.readings) > _LARGE or any(map(_RATED.search, [fact.digits, *texts]))
     if rated and not is_slip:
         made |= numbers.products(evidence.numbers, number.unit)
-    for count, rate in (found for text in texts for found in _TIMES.findall(text)):
-        both = numbers.readings_of(count.strip(".,")), numbers.readings_of(rate.strip(".,"))
-        each = {numbers.rounded(one * other) for one in both[0] for other in both[1]}
-        beside = {value for one in alike_ for value in one.readings} - both[0] - both[1]
-        made |= each | {one + value for one in each for value in beside}
+    for found in ([*_TIMES.finditer(text)] for text in texts):
+        both = [float(one.replace(",", ".")) for each in found for one in each.groups() if one]
+        each_ = [numbers.rounded(a * b) for a, b in zip(both[::2], both[1::2], strict=True)]
+        beside = {value for one in alike_ for value in one.readings}.difference(both)
+        made |= {*each_, sum(each_)} | {sum(each_) + one for one in beside if each_}
     if lasts and _APART.search(fact.folded):
         made |= {numbers.rounded(one) for one in _spans(fact)}
     return bool((number.readings | number.bases()) & made)
@@ -402,9 +409,12 @@ _APART = re.compile(
 _REMAINS = re.compile(
     r"(?<!\w)(?:remain\w*|left|ubrig\w*|bleib\w*|qued\w*|rest\w*|kal(?:ir|di|iyor)\w*)(?!\w)|剩"
 )
+_EACH = (
+    r"(?= ?(?:€|eur|euros?|dollars?|pounds?|lira|tl|cents?|ct|kg|g|l|litres?|liter|litros)(?!\w))"
+)
 _TIMES = re.compile(
-    r"(?<![\d.,])(\d[\d.,]*) ?(?:[x×@]|[^\W\d]+ (?:@|(?:at|a|je|zu je|de a)(?!\w)))"
-    r" ?[£€$]?(\d[\d.,]*)"
+    r"(?<![\d.,])(\d+(?:[.,]\d{1,2})?) ?(?:[x×@] ?|[^\W\d]+ (?:@|at|a|je|zu je|de a) ?)"
+    rf"(?:[£€$] ?(\d+(?:[.,]\d{{1,2}})?)|(\d+(?:[.,]\d{{1,2}})?){_EACH})"
 )
 """So many at so much each."""
 

@@ -58,7 +58,7 @@ MOST_PAGES = 3
 """People whose pages a prompt shows, the nearest."""
 
 MOST_DISPUTES = 3
-"""Open contradictions that an owner's prompt shows, the newest."""
+"""Open contradictions and doubts that an owner's prompt shows, the newest."""
 
 LONGEST_CALL = 200
 """Characters of a failed call's answer."""
@@ -222,8 +222,9 @@ class _Memory:
     async def disputes(self) -> list[ShownPage]:
         """What an owner may settle: contradictions and doubts both sides of which may be known."""
         found = await pages.open_questions(self.store, self.semantic, self.scope)
-        known = [await self._known(pairs) for pairs in found]
-        return pages.of_disputes(*(found[:MOST_DISPUTES] for found in known))
+        disputes, doubts = [await self._known(pairs) for pairs in found]
+        left = MOST_DISPUTES - len(disputes[:MOST_DISPUTES])
+        return pages.of_disputes(disputes[:MOST_DISPUTES], doubts[:left])
 
     async def _known(self, found: Sequence[tuple[Fact, Fact]]) -> list[tuple[Fact, Fact]]:
         claims = [Told(fact["speaker"], fact["source_entries"]) for pair in found for fact in pair]

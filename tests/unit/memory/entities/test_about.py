@@ -89,6 +89,7 @@ PARTS = [
     ("Oats on 2 May, beans on 9 May.", "The beans come on 9 May.", "Beans on 9 May.", True),
     ("Oats on 2 May, beans on 9 May.", "The beans come on 9 May.", "Oats on 2 May.", False),
     ("Oats on 2 May, beans on 9 May.", "The beans come on 9 May.", "Beans on 2 May.", False),
+    ("Oats on 2 May, no beans.", "No beans come.", "Beans come.", False),
 ]
 
 
