@@ -12,7 +12,6 @@ from memory.guards import (
     is_assistant,
     languages,
     negates,
-    said_by,
     share,
     speaks_of_oneself,
 )
@@ -101,9 +100,9 @@ def _names_about(
 ) -> tuple[str, ...]:
     """Cached: each step of a night asks for those of the facts last written."""
     named = [name for name in entities if _is_name(name, assistant)]
-    said = [one for one in said_by(speaker) if _is_name(one, assistant)]
-    own = speaks_of_oneself(text)
-    named += [one for one in said if own or says(text, one)] or ([] if named else said)
+    if speaker is not None and _is_name(speaker, assistant):
+        own = says(text, speaker) or speaks_of_oneself(text)
+        named += [speaker] if own or not named else []
     return tuple({name_key(name): name for name in named}.values())
 
 
@@ -116,7 +115,7 @@ def subjects(
     for fact in ordered:
         for name in names_about(fact, assistant):
             subject = found.setdefault(ids[name], Subject(ids[name], name))
-            subject.speaks = subject.speaks or name in said_by(fact["speaker"])
+            subject.speaks = subject.speaks or name == fact["speaker"]
             if fact not in subject.facts[-1:]:
                 subject.facts.append(fact)
     return found

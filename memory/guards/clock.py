@@ -70,7 +70,7 @@ _PHRASES = tuple(
             r"(?:in the (?:morning|afternoon|evening)|at night)",
             0,
         ),
-        (r"(?P<h>\d+) (?:de la (?:manana|tarde|noche)|du (?:matin|soir))", 0),
+        (r"(?<!y )(?<!menos )(?P<h>\d+) (?:de la (?:manana|tarde|noche)|du (?:matin|soir))", 0),
         (r"viertel nach (?P<h>\d+)", 15),
         (r"viertel vor (?P<h>\d+)", -15),
         (r"viertel (?P<h>\d+)", -45),

@@ -36,7 +36,7 @@ _LOOSE = word_set(
 _WEEKDAYS_IN = re.compile(
     rf"(?<![^\W\d_])({WEEKDAY})(?:'?(?:s|n|e|de|da|te|ta|ye|ya|yi|den|dan|tesi|leri|lari|nden|nda)"
     r"|abends?|morgens?|mittags?|fruh|nachts?|vormittags?|nachmittags?|abend|morgen|nachmittag|vormittag"
-    r"|-feira|s[a-z]{4,})?(?![^\W\d_])"
+    r"|-feira|s(?:kurs|markt|training|probe|dienst|schicht|treffen|termin|gruppe|spiel|tour)\w*)?(?![^\W\d_])"
 )
 _CHINESE_WEEKDAY = re.compile(r"(上|下|这|本)?个?(?:周|星期|礼拜)([一二三四五六日天1-6])")
 _CHINESE_WEEKDAYS = {one: at % 7 for at, one in enumerate("一二三四五六日")} | {
@@ -501,7 +501,7 @@ def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
     return made
 
 
-_AFTER_THAT = re.compile(r" (?:after|darauf|danach|siguiente|suivant)(?!\w)")
+_AFTER_THAT = re.compile(r" (?:after|darauf|danach|siguiente|suivant)(?=\W*$|[.,;!?])")
 """Behind a weekday of which an earlier one was named: "this Wednesday, and the Wednesday after"."""
 
 

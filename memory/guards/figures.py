@@ -162,18 +162,12 @@ def _is_corrected(fact: ProposedFact, named: dates.Named) -> bool:
     """
     before = set[date]()
     for text, days in _dated(fact):
-        if before and (_is_short(text) or _BEFORE_THAT.search(fold(text))):
+        if before and _is_short(text):
             counted = [dates.days_of(one, before) for one in in_all_digits(text)]
             if _hold([*days, *counted], [named]):
                 return True
         before |= {day for one in days if one.spoken for day in one.days - one.today}
     return False
-
-
-_BEFORE_THAT = re.compile(
-    r"(?<!\w)(?:before that|davor|zuvor|antes de eso|d'avant|ondan once)(?!\w)"
-)
-"""A day counts from one that was named before."""
 
 
 def _dated(fact: ProposedFact) -> list[tuple[str, list[dates.Days]]]:
@@ -186,18 +180,36 @@ def _dated(fact: ProposedFact) -> list[tuple[str, list[dates.Days]]]:
     ]
 
 
+def _names_only(text: str, read: Sequence[dates.Days], named: dates.Named) -> bool:
+    """Whether a sentence names the day and, without a verb, says nothing else of its own."""
+    return _hold(read, [named]) and _VERB.search(fold(text)) is None
+
+
+_VERB = re.compile(
+    r"(?<!\w)(?:is|are|was|were|be|will|comes?|goes|meets?|starts?|begins?|ist|sind|war|wird|kommt"
+    r"|beginnt|findet|feiern|es|son|sera|viene|empieza|est|sont|vient|commence|olacak|var)(?!\w)"
+)
+
+
 def _hold(read: Sequence[dates.Days], named: Sequence[dates.Named]) -> bool:
     return any(dates.holds(one, day) for one in read for day in named)
 
 
 def _is_short(text: str) -> bool:
-    """Whether a sentence names days and has no matter of its own."""
+    """Whether a sentence names days, neither denies nor asks, and has no matter of its own."""
     words = [
         one
         for one in _OF_DAYS.sub(" ", fold(text)).split()
         if not any(letter.isdigit() for letter in one)
     ]
+    if "?" in text or _REFUSES.match(fold(text)):
+        return False
     return not content(" ".join(words))
+
+
+_REFUSES = re.compile(
+    r"\W*(?:(?:and|but|und|aber) )?(?:not|nicht|no (?:el|la|on)|pas|never|nie)(?!\w)"
+)
 
 
 _OF_DAYS = re.compile(
@@ -277,8 +289,14 @@ def _is_of_another_part(number: numbers.Number, fact: ProposedFact) -> bool:
     return (
         bool(same and far)
         and all(far)
-        and all(any(numbers.comparable(one, number.unit) for one in found) for found in same)
+        and all(any(_is_like(one, number) for one in found) for found in same)
     )
+
+
+def _is_like(one: numbers.Number, other: numbers.Number) -> bool:
+    """Whether two numbers may be taken for each other: by their units, and within ten times."""
+    sizes = sorted((max(one.readings), max(other.readings)))
+    return numbers.comparable(one, other.unit) and sizes[1] < 10 * sizes[0]
 
 
 _WORDS_OF_PART = 2
@@ -290,7 +308,10 @@ def _is_left_behind(number: numbers.Number, fact: ProposedFact) -> bool:
 
     "Raised from 250 to 280" does not become "It is 250 now".
     """
-    changes = [one for _, digits in fact.evidence.readings for one in _CHANGE.finditer(digits)]
+    near = [(count, text) for text, count, _ in fact.parts]
+    best = max(count for count, _ in near)
+    told = [digits for count, text in near if count == best for digits in in_all_digits(text)]
+    changes = [one for text in told if _CHANGES.search(text) for one in _CHANGE.finditer(text)]
     given = [next(filter(None, one.groups())).strip(".,") for one in changes]
     before = {value for one in given for value in numbers.readings_of(one)}
     return bool(number.readings & before) and _NOW.search(fact.folded) is not None
@@ -302,6 +323,10 @@ _CHANGE = re.compile(
     r"|(\d[\d.,]*)'?[dt][ae]n \d|从 ?(\d[\d.,]*)[^\d\s]{0,4}到"
 )
 """An amount and the one that followed it."""
+_CHANGES = re.compile(
+    r"(?<!\w)(?:rais|rais|rose|went|grew|fell|drop|cut|increas|chang|up |down |erhoh|st[ei]{1,2}g"
+    r"|sank|senk|sub[ei]|baj|aument|augment|pass|mont|baiss|cik|dus|indir|yuksel)|[涨降升改加减]"
+)
 _NOW = re.compile(
     r"(?<!\w)(?:now|currently|jetzt|nun|inzwischen|ahora|actualmente|desormais|maintenant|artik"
     r"|simdi)(?!\w)|现在|目前|如今"

@@ -150,7 +150,7 @@ def _other_doer(fact: ProposedFact) -> str | None:
     if who is None:
         return None
     behind = mine[mine.index(who) + 1 :][:3]
-    deed = next((one for one in behind if content(one, fact.codes) and not _is_light(one)), who)
+    deed = next((one for one in behind if content(one, fact.codes)), who)
     told = [doers for one in fact.evidence.clauses for doers in _doers_of(deed, one, fact.people)]
     if deed in fact.people or not told or any(not one or who in one for one in told):
         return None
@@ -165,18 +165,6 @@ def _other_doer(fact: ProposedFact) -> str | None:
     if beside.search(fact.folded):
         return None
     return f"What it cites says of {told[0][-1].title()} what the fact says of {who.title()}"
-
-
-def _is_light(word: str) -> bool:
-    """Whether a verb says little by itself: who takes a break, and who takes a place, do not differ
-    in taking.
-    """
-    return _LIGHT.fullmatch(word) is not None
-
-
-_LIGHT = re.compile(
-    r"(?:tak|mak|giv|hav|com|go|get|do|put|keep)\w{0,4}|took|made|gave|had|came|went|got"
-)
 
 
 def _is_doer(name: Name, fact: ProposedFact) -> bool:
@@ -276,14 +264,8 @@ def _other_mood(fact: ProposedFact) -> str | None:
         return None
     told = [one for one in fact.evidence.clauses if one.words or _digits(one.text)]
     told = told or fact.evidence.clauses
-    own, denies = _opens_with_speaker(fact), mood.negates(fact.text, fact.codes)
-    told = [
-        one._replace(moods=one.moods - {Mood.REPORT})
-        # What is said of others is no matter of one's own words, and no claim of its opposite.
-        if own or (denies and not mood.negates(one.sentence, one.codes))
-        else one
-        for one in told
-    ]
+    if _opens_with_speaker(fact):  # What is said of others is no matter of one's own words.
+        told = [one._replace(moods=one.moods - {Mood.REPORT}) for one in told]
     plain = [one for one in told if not one.moods]
     stated = max((len(_taken(fact, one)) for one in plain), default=0)
     least = max(stated + 1, min(2, -(-len(fact.words) // 2))) if stated else 1

@@ -105,7 +105,7 @@ _CLAIMS = _by_language(r"""
 en (?<!\bi )(?<!\bi'd )(?<!\bi'll )(?<!\bwe )claim\w*|alleg\w*|supposedly|apparently|reportedly
  |rumou?r\w*|i heard|heard (?:that|from)|word is
  |they say(?! (?:it's|in|by|around|about|on|\w+day|to\w+|\d))|people say|everyone says|gossip\w*
- |swears?|swore|insists?|according to|is said to|allegedly|accus\w*|pretend\w*|(?<!\bi )reckons?
+ |swears?|swore|insists?|according to|is said to|allegedly|accus\w*|pretend\w*|reckons?
  |keeps? (?:saying|telling)
 de behaupt\w*|angeblich|soll(?:en)? (?:ja )?(?:\w+ ){0,6}ge\w+ (?:haben|sein)
  |hab\w* (?:\w+ ){0,5}(?<!nichts )(?<!nicht )(?<!nie )gehort|gerucht\w*
@@ -129,8 +129,8 @@ zh 说|讲|告诉|认为|觉得
 _QUOTING = {
     code: re.compile(pattern)
     for code, pattern in {
-        "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says?|said|tells|told|wrote|texted|thinks"
-        r"|believes|swears|swore|feels|figures|is (?:sure|convinced))(?! down)"
+        "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says?|said|tells|told|wrote(?! down)"
+        r"|texted|thinks|believes|swears|swore|feels|figures|is (?:sure|convinced))"
         r"(?: (?:me|us|him|her|them|to me))?(?: that)? (?!(?:that|he|she|they|he's|she's"
         r"|they're|he'd|she'd|they'd|he'll|she'll|they'll|yes|no|ok|okay|maybe|so|wait|to|hi|hello"
         r"|sorry|thanks|goodbye|him|her|them|about|something|nothing|anything|and|but|when|where"

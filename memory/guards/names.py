@@ -188,7 +188,8 @@ class HeardNames:
 def _inflects(form: str, name: str) -> bool:
     """Whether `form` may be `name` with an ending: genitives, cases, plurals."""
     if len(name) >= 3 and form.startswith(name):
-        return len(form) - len(name) <= (6 if form[len(name) :][:1] == "l" else 2)
+        end = form[len(name) :]
+        return len(end) <= (6 if end[:3] in ("lar", "ler") else 4 if end[:1] == "l" else 2)
     return False
 
 

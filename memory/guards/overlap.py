@@ -35,7 +35,7 @@ from memory.guards.mood import (
 )
 from memory.guards.numbers import numbers_in
 from memory.guards.persona import speaks_of_oneself
-from memory.guards.reading import Source, agrees, in_all_digits
+from memory.guards.reading import Source, agrees, consents, in_all_digits
 from memory.records import Fact, JournalEntry
 from memory.text import (
     MONTHS,
@@ -154,7 +154,7 @@ def speakers_of(text: str, speaker: str | None, said: Sequence[Said]) -> str | N
         one
         for one in people
         if one == speaker
-        or any(map(agrees, stated[one]))
+        or any(map(consents, stated[one]))
         or told[one].difference(*(told[other] for other in people if other != one))
     ]
     return " and ".join(joined) if len(joined) > 1 else speaker
@@ -440,14 +440,9 @@ def rests_on(speaker: str | None, record: Mapping[str, Any], owners: Collection[
 
     Several speakers of one fact stand as "Ada and Ben", possible ones of a note as "Ada or Ben".
     """
-    names = [*said_by(speaker, owners), *record.get("origins", ())]
+    said = [speaker] if speaker in owners else _SEVERAL.split(speaker or "")
+    names = [*said, *record.get("origins", ())]
     return [one for one in dict.fromkeys(names) if one and one not in owners]
-
-
-def said_by(speaker: str | None, owners: Collection[str] = ()) -> list[str]:
-    """Everybody who said a memory, by its speaker."""
-    alone = speaker is None or speaker in owners
-    return [*filter(None, [speaker] if alone else _SEVERAL.split(speaker or ""))]
 
 
 _SEVERAL = re.compile(" (?:and|or) ")
@@ -482,15 +477,14 @@ def may_supersede(one: Fact, other: Fact, owners: Collection[str] = ()) -> bool:
     """
     if one["valid_from"] < other["valid_from"]:
         return False
-    new, old = {*said_by(one["speaker"], owners)}, {*said_by(other["speaker"], owners)}
-    by_owner, of_owner = not new.isdisjoint(owners), not old.isdisjoint(owners)
-    if new & old and (by_owner or not of_owner):
+    speaker = other["speaker"]
+    if speaker is not None and one["speaker"] == speaker:
         return True
-    if old and not of_owner and _passes_on(other, one["speaker"]):
+    if speaker is not None and speaker not in owners and _passes_on(other, one["speaker"]):
         return one["trust"] >= other["trust"]
-    if old and (of_oneself(other) or of_owner):
-        return by_owner and not of_owner and one["trust"] >= other["trust"]
-    if owners and old and not by_owner:
+    if speaker is not None and (of_oneself(other) or speaker in owners):
+        return one["speaker"] in owners and speaker not in owners and one["trust"] >= other["trust"]
+    if owners and speaker is not None and one["speaker"] not in owners:
         return False
     return one["trust"] >= other["trust"]
 

@@ -196,6 +196,21 @@ def agrees(text: str) -> bool:
     return _AGREES.match(fold(text)) is not None
 
 
+def consents(text: str) -> bool:
+    """Whether it does nothing but agree, such as "Fine" or "Sure, Monday at 10"."""
+    folded = fold(text)
+    found = _AGREES.match(folded)
+    behind = folded[found.end() :].lstrip() if found else "?"
+    return behind[:1] in ("", *",.;!，。！") and not (
+        mood.negates(text, ()) or _BUT.search(folded) or "?" in text
+    )
+
+
+_BUT = re.compile(
+    r"(?<!\w)(?:but|if|unless|aber|wenn|falls|pero|si no|mais|ama|fakat|eger)(?!\w)|但|如果|不"
+)
+
+
 def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterable[Clause]:
     """The clauses of a sentence. An "if", a question and a claim colour all of them.
 
@@ -231,9 +246,9 @@ def _stated(parts: list[str]) -> list[str]:
 
 _WORDS_STATED = 3
 _ASKS = re.compile(
-    r"(?:(?:and|so|but|und|aber|y|pero|et|mais) )?(?:could|can|would|will|do|does|did|is|are|was"
-    r"|were|has|shall|should|may|what|who|where|when|why|how|which|kann\w*|konnt\w*|wer|was|wo|wann|wie"
-    r"|warum|puede\w*|podri\w*|quien|como|cuando|donde|peu[xt]|pourr\w*|est-ce|qui|quand)(?!\w)"
+    r"(?:(?:and|so|but|und|aber|y|pero|et|mais) )?(?:(?:could|can|would|will|may|shall)"
+    r" (?:i|you|we|any|some)\w*|kannst du|kann ich|konnt\w+ (?:du|ihr|ich)|puede[sn]?|podri\w+"
+    r"|peux-tu|pourr\w+)(?!\w)"
 )
 
 
@@ -241,8 +256,6 @@ def _certain(parts: list[str], sentence: str, codes: tuple[str, ...]) -> list[st
     """The parts of a conditional sentence that do not depend on the condition."""
     own = [mood.is_conditional(part, codes) for part in parts]
     place = own.index(True) if any(own) else 0
-    if 2 <= place == len(parts) - 1:  # "It is sanded, we paint on Saturday, if it stays dry."
-        return parts[: place - 1]
     bracketed = [one for one in parts if f"({one})" in sentence]
     # "I take eight, the room is big enough if you move it": what stands before is certain.
     behind = place > 0 and mood.has_condition_behind(parts[place], codes)

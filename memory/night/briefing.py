@@ -176,9 +176,13 @@ def _is_on(day: date, fact: Fact, zone: tzinfo) -> bool:
     for part in _PARTS.split(fact["text"]):
         named = days_named(part, zone, said=fact["valid_from"])
         (denied if negates(part, languages(part)) else stated).update(named)
-    return day in stated or day not in denied or not stated
+    instead = stated and _INSTEAD.search(fact["text"].lower())
+    return day in stated or day not in denied or not instead
 
 
+_INSTEAD = re.compile(
+    r"\b(?:instead|rather|sondern|stattdessen|sino|en vez|en lugar|plutôt|au lieu|yerine)\b|而是"
+)
 _PARTS = re.compile(r"[;,.] | (?:because|but|weil|aber|porque|pero|parce|mais|çünkü|ama) ")
 
 ALIKE = 0.5

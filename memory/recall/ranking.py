@@ -22,7 +22,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from memory.facts import Counted, Row
-from memory.guards import languages, said_by
+from memory.guards import languages
 from memory.recall.episodes import LETTERS, LONG, TalkTraits, moment, talk_of
 from memory.settings import Settings
 from memory.text import Query, about_self, asks, figures, sentences, term_set, terms
@@ -357,8 +357,8 @@ def _told(payload: Mapping[str, Any], query: Query) -> dict[str, float]:
         at = moment(payload["valid_from"]).astimezone(UTC)
         told["date"] = max(day.closeness(at) for day in query.days)
     if query.people:
-        about = (*said_by(payload["speaker"]), *payload["entities"])
-        told["speaker"] = float(any(_is_one_of(name, query.people) for name in about))
+        about = (payload["speaker"], *payload["entities"])
+        told["speaker"] = float(any(_is_one_of(name, query.people) for name in about if name))
     return told
 
 
@@ -366,7 +366,7 @@ def _about_self(payload: Mapping[str, Any]) -> float:
     """How much a memory tells of its speaker, 0..1; a fact is in the third person."""
     if payload["kind"] != "fact":
         return about_self(payload["data"])
-    return float(any(_is_one_of(who, payload["entities"]) for who in said_by(payload["speaker"])))
+    return float(bool(payload["speaker"]) and _is_one_of(payload["speaker"], payload["entities"]))
 
 
 def _is_one_of(name: str, people: Collection[str]) -> bool:

@@ -364,7 +364,7 @@ def spellings(name: str) -> list[str]:
     if bare.isascii():
         return [key, bare] if bare != key else [key]
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", bare))
-    return list(dict.fromkeys((key, bare, plain)))
+    return list(dict.fromkeys((key, bare, plain if len(plain) > 3 else bare)))
 
 
 def shown_name(name: str) -> str:

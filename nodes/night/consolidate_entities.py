@@ -23,7 +23,6 @@ from memory.guards import (
     in_digits,
     languages,
     rests_on,
-    said_by,
     share,
     violation,
     worded,
@@ -230,7 +229,7 @@ def _counting(
     return [
         one
         for one in evidence
-        if any(who in owners or speaks_as(profile, who) for who in said_by(one["speaker"], owners))
+        if (who := one["speaker"]) is not None and (who in owners or speaks_as(profile, who))
     ]
 
 

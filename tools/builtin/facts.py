@@ -377,7 +377,7 @@ def _unsaid(facts: Sequence[Mapping[str, Any]], collector: Collector) -> dict[st
     for id_, entry in (collector.shown or {}).items():
         made = [one["text"] for one in facts if id_ in one["source_entries"]]
         said = {*map(_digits, NUMBER.findall(" ".join(made)))}
-        own = _PASSED_ON.split(entry["content"], maxsplit=1)[0]
+        own = _QUOTED.sub("", _PASSED_ON.split(entry["content"], maxsplit=1)[0])
         numbers = dict.fromkeys(NUMBER.findall(own))
         left = [one for one in numbers if _digits(one) not in said]
         if made and left:
@@ -386,10 +386,11 @@ def _unsaid(facts: Sequence[Mapping[str, Any]], collector: Collector) -> dict[st
 
 
 _PASSED_ON = re.compile(
-    r"(?mi)^(?:>|-{3,} ?(?:forwarded|original|weitergeleitet|mensaje reenviado|message transf)"
+    r"(?mi)^(?:-{3,} ?(?:forwarded|original|weitergeleitet|mensaje reenviado|message transf)"
     r"|(?:from|von|de): .*@)"
 )
 """Where a message goes over to what somebody else wrote, and the sender only passes on."""
+_QUOTED = re.compile(r"(?m)^>.*$")
 
 
 def _digits(number: str) -> str:

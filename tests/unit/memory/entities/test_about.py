@@ -30,8 +30,6 @@ def told(text: str, op: str = "f", speaker: str | None = "Ben", *about: str) -> 
         (told("It rained."), ["Ben"]),
         (told("He came on Friday.", "f", None, "he", "Friday", "12 May 2026", "my sister"), []),
         (told("Circadian is late.", "f", None, "Circadian", "the assistant"), []),
-        (told("Ada brings the oven.", "f", "Ada and Ben", "oven"), ["oven", "Ada"]),
-        (told("It rained.", "f", "Ada and Ben"), ["Ada", "Ben"]),
     ],
 )
 def test_a_fact_is_about_whom_it_names_and_its_speaker_if_they_speak_of_themselves(
@@ -127,8 +125,9 @@ def test_what_others_say_makes_no_attribute_of_somebody_who_speaks() -> None:
     debt = attribute_given("debt", "Ada owes Ben money.", ["c"])
     assert from_facts(debt, senders=[], facts=claim) == ["debt"]
     assert from_facts(debt, senders=["Ada"], facts=claim) == []
+    # "Ada and Ben" may be anybody's own name.
     both = [told("Ada owes Ben money.", "c", "Ada and Ben", "Ada")]
-    assert from_facts(debt, senders=["Ada"], facts=both) == ["debt"]
+    assert from_facts(debt, senders=["Ada"], facts=both) == []
     own = [told("I owe Ben money.", "c", "Ada")]
     assert from_facts(debt, senders=["Ada"], facts=own) == ["debt"]
 

@@ -52,21 +52,20 @@ def test_who_agrees_says_it_too() -> None:
     said = [Said("Hana", "Can I bring the cello on Tuesday instead?"), Said("Ines", "Fine.")]
     text = "Hana brings the cello on Tuesday."
     assert speakers_of(text, "Hana", said) == "Hana and Ines"
-    assert speakers_of(text, "Hana", [said[0], Said("Ines", "The cat sleeps.")]) == "Hana"
+    for other in ("The cat sleeps.", "Yes, but not on Tuesday.", "Of course not."):
+        assert speakers_of(text, "Hana", [said[0], Said("Ines", other)]) == "Hana"
 
 
 @pytest.mark.parametrize(
     ("old", "new", "owners", "may"),
     [
-        ("Hana and Ines", "Ines and Hana", ["Ines"], True),
+        ("Hana and Ines", "Hana and Ines", ["Ines"], True),
         ("Hana and Ines", "Ines", ["Ines"], True),
         ("Hana and Ines", "Hana", ["Ines"], False),
-        ("Hana and Teo", "Hana", ["Ines"], True),
-        ("Hana", "Hana and Teo", ["Ines"], True),
         ("Hana and Teo", "Max", ["Ines"], False),
     ],
 )
-def test_what_several_said_one_of_them_takes_back_but_not_an_owners_word(
+def test_what_several_said_they_or_an_owner_take_back_and_nobody_else(
     old: str, new: str, owners: list[str], may: bool
 ) -> None:
     first = night_memories.fact("a", "Hana comes on Monday.", speaker=old, entities=["Hana"])

@@ -138,9 +138,7 @@ def test_words_of_an_entry_that_is_not_cited_are_no_paraphrase() -> None:
 BESIDE_OTHERS = [
     ("I've no strops, could I borrow somebody's?", "Ana has no strops of her own."),
     ("Ich hab keine Leiter, kann ich deine haben?", "Ana hat keine Leiter."),
-    ("It is sanded, we paint it on Saturday, if it stays dry.", "It is sanded."),
     ("I need a break until June.", "Ana takes a break until June."),
-    ("The club says it is free, and it costs 12 euros!", "It is not free, it costs 12 euros."),
     ("The comb has a crack that nobody wrote down.", "The comb has a crack."),
     ("Bahçeyi bu hafta Rıza suluyor, haftaya Gülcan.", "Haftaya sulama Gülcanlarda."),
 ]
