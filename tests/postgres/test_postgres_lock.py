@@ -196,7 +196,7 @@ async def test_a_released_lock_is_free_while_others_stay_held(
 async def test_a_lost_connection_stops_every_holder_and_nobody_else(
     home: Database, admin: psycopg.Connection[Any]
 ) -> None:
-    all_hold, held = asyncio.Event(), 0
+    all_hold, released, held = asyncio.Event(), asyncio.Event(), 0
 
     async def run(number: int) -> None:
         nonlocal held
@@ -209,6 +209,7 @@ async def test_a_lost_connection_stops_every_holder_and_nobody_else(
     async def bystander() -> str:
         async with home.agent_lock("ended"):
             pass
+        released.set()
         await all_hold.wait()
         await asyncio.sleep(0.5)
         return "undisturbed"
@@ -216,6 +217,7 @@ async def test_a_lost_connection_stops_every_holder_and_nobody_else(
     runs = [asyncio.create_task(run(number)) for number in range(10)]
     other = asyncio.create_task(bystander())
     await all_hold.wait()
+    await released.wait()
     cut_off(admin)
     async with asyncio.timeout(5.0):
         ended = await asyncio.gather(*runs, return_exceptions=True)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from langgraph.store.base import GetOp, Item, PutOp
 from psycopg.errors import QueryCanceled
+from psycopg_pool import PoolTimeout
 from pydantic import SecretStr
 
 from graph.persistence import open_store
@@ -153,6 +154,22 @@ async def test_what_the_database_refuses_one_caller_is_told_to_that_one_alone() 
     gate.set()
     ended = await asyncio.gather(*calls, return_exceptions=True)
     assert ended == ["a", "b", "c", cancelled, "d"]
+
+
+async def test_who_waits_for_a_database_that_gives_no_connection_is_told_with_the_others() -> None:
+    gate, down, sent = asyncio.Event(), PoolTimeout("couldn't get a connection"), list[str]()
+
+    async def send(parts: Sequence[str]) -> Sequence[str]:
+        sent.extend(parts)
+        await gate.wait()
+        raise down
+
+    shared = Shared(send)
+    calls = [asyncio.create_task(shared(f"{number}")) for number in range(LANES + 3)]
+    await asyncio.sleep(0)
+    gate.set()
+    assert await asyncio.gather(*calls, return_exceptions=True) == [down] * (LANES + 3)
+    assert sent == [f"{number}" for number in range(LANES)]
 
 
 def count(monkeypatch: pytest.MonkeyPatch, pool: Any) -> Callable[[], int]:

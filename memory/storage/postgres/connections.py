@@ -21,7 +21,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.generators import execute
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import set_json_dumps
-from psycopg_pool import AsyncConnectionPool, ConnectionPool
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 from pydantic import SecretStr
 
 from memory.errors import (
@@ -249,8 +249,9 @@ class Shared(Generic[Asked, Found]):
     """Statements of many callers as one: what waits while `LANES` are under way is sent together.
 
     So agents that read or write at once share a round trip and a commit. Raises psycopg's errors.
-    All callers get the error if the database cannot be reached. If it refuses, each part is sent
-    again alone, so that only the caller at fault gets the error.
+    All callers get the error if the database cannot be reached, and those that wait do, too, if it
+    gave no connection: each would wait as long again. If it refuses, each part is sent again alone,
+    so that only the caller at fault gets the error.
     """
 
     def __init__(self, send: Callable[[Sequence[Asked]], Awaitable[Sequence[Found]]]) -> None:
@@ -269,6 +270,9 @@ class Shared(Generic[Asked, Found]):
             self._lanes += 1
             try:
                 return (await self._send([asked]))[0]
+            except PoolTimeout as error:
+                self._refuse(error)
+                raise
             finally:
                 self._next()
         answer: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
@@ -294,6 +298,12 @@ class Shared(Generic[Asked, Found]):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def _refuse(self, error: PoolTimeout) -> None:
+        """Tell all that wait. Nothing of theirs was sent."""
+        for _, answer in self._waiting:
+            answer.set_exception(error)
+        self._waiting = []
+
     async def _serve(self, together: Sequence[tuple[Asked, asyncio.Future[Found]]]) -> None:
         try:
             await self._answer(together)
@@ -306,6 +316,8 @@ class Shared(Generic[Asked, Found]):
         try:
             found = await self._send([asked for asked, _ in together])
         except Exception as error:  # noqa: BLE001  # the callers get it
+            if isinstance(error, PoolTimeout):
+                self._refuse(error)
             if len(together) == 1 or _is_down(error):
                 for _, answer in together:
                     answer.set_exception(error)
