@@ -324,9 +324,10 @@ _END = re.compile(
     r"|(?<=[\U0001f300-\U0001faff])\s+(?=\w)"
 )
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|approx|no|a\.m|p\.m|fig|bzw|z\.b|ca"
-    r"|nr|inkl|hr|fr|ggf|sra?|ud|uds|m|mme|av|assoc)\.$"
+    r"(?:^|[\s(])(?:(?:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|approx|fig|bzw|z\.b|ca|nr|inkl|hr|fr|ggf"
+    r"|sra?|ud|uds|m|mme|av|assoc)\..?|no\.\d|(?:etc|a\.m|p\.m)\.[^\WA-Z\d])$"
 )
+"""With the first letter behind it: "no. 5" goes on, "No. Friday" does not."""
 _ORDINAL = re.compile(r"(?:^|\W)[0-3]?\d\.\s*$")
 _NEAR = 200
 """Characters before and behind a point that tell whether a sentence ends there."""
@@ -357,7 +358,7 @@ def _goes_on(piece: str, following: str) -> bool:
             return True
         if code in (("de",), ("tr",), ("pl",), ()) and following[:1].islower():
             return True
-    return _ABBREVIATION.search(fold(piece.rstrip())) is not None
+    return _ABBREVIATION.search(fold(piece.rstrip()) + following.lstrip()[:1]) is not None
 
 
 def _values(table: str) -> dict[str, float]:

@@ -66,7 +66,11 @@ _IRREGULAR = {
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"')\]])\s+|\n+")
-_ABBREVIATION = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|e\.g|i\.e|approx|No|a\.m|p\.m)\.$")
+_ABBREVIATION = re.compile(
+    r"\b(?:(?:Mr|Mrs|Ms|Dr|Prof|St|vs|e\.g|i\.e|approx)\..?|[Nn]o\.\d|(?:etc|a\.m|p\.m)\."
+    r"[^\WA-Z\d])$"
+)
+"""With the first letter behind it: "no. 5" goes on, "No. Friday" does not."""
 
 _ENDINGS = (
     *(("ies", "y"), ("ied", "y"), ("ss", "ss"), ("us", "us"), ("is", "is")),
@@ -130,7 +134,7 @@ def sentences(text: str) -> list[str]:
     found: list[str] = []  # of the last, only the end is searched: a text may be long
     for piece in _SENTENCE_END.split(text):
         part = piece.strip()
-        if found and _ABBREVIATION.search(found[-1][-8:]):
+        if found and _ABBREVIATION.search(found[-1][-8:] + part[:1]):
             found[-1] = f"{found[-1]} {part}".strip()
         elif part:
             found.append(part)

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from memory.guards import lexicon
 from memory.guards.dates import named_in
 from memory.guards.grounding import ungrounded
 from memory.guards.reading import Source
@@ -32,6 +33,7 @@ TR = "Kapora 40 bin lira. Halam 6 Kasım'da geliyor, uçağı saat üç buçukta
 ZH = "年会定在下周五晚上六点半，预算三万。主持人是小周，奖品还没买。"
 
 RIGHT = [
+    ("No. Friday is the concert. Saturday we leave.", "The concert is on Friday."),
     ("Flight is booked, out on 14 May, back on the 21st.", "The return flight is on 21 May 2027."),
     ("We expect between 25 and 30.", "Ana expects 25 to 30."),
     ("It costs 25 to 30 euros.", "It costs 25 to 30 euros."),
@@ -300,6 +302,18 @@ def test_what_is_said_plainly_in_an_unusual_form_passes(said: str, text: str) ->
     before = [Source("hello", "rider88", AT)]
     cited, people = [Source(said, "Ana", AT)], ["Benedikt"]
     assert ungrounded(text, "Ana", cited, before=before, people=people) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("No. Friday is off.", ["No.", "Friday is off."]),
+        ("At 5 p.m. Bring cake etc. and tea.", ["At 5 p.m.", "Bring cake etc. and tea."]),
+        ("See no. 12, Dr. Haller.", ["See no. 12, Dr. Haller."]),
+    ],
+)
+def test_an_abbreviation_ends_no_sentence_and_an_answer_does(text: str, parts: list[str]) -> None:
+    assert sentences(text) == [one for _, one in lexicon.sentences(text)] == parts
 
 
 @pytest.mark.parametrize("part", ["x", "1", "A", "Mr. "])
