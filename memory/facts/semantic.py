@@ -256,13 +256,16 @@ class SemanticMemory:
 
     async def embed_waiting(self, limit: int, scope: Scope | None = None) -> int:
         """Embed the newest `limit` rows that wait, of one scope or all; return how many."""
-        waiting = self.waiting.get(scope) if scope else None
+        # Taken out: what is forgotten before the next try must not reach the embedder.
+        waiting = self.waiting.pop(scope, None) if scope else None
         if waiting is None:
             waiting = await self.run(self._look, scope)
         rows = waiting[:limit]
-        vectors = await self.embed([row.text for row in rows])
         if rows:
+            vectors = await self.embed([row.text for row in rows])
             await self.run(self._keep_vectors, rows, vectors, scope)
+        elif scope:
+            self.waiting.setdefault(scope, [])
         return len(rows)
 
     def _look(self, scope: Scope | None) -> list[Waiting]:
@@ -270,12 +273,13 @@ class SemanticMemory:
 
         What another process adds shows with the next row that is written.
         """
-        filters = scope_filters(scope) if scope else {}
-        found = self.open_table().unembedded(filters, MOST_WAITING)
-        if scope is None or MOST_WAITING in (len(found), len(self.waiting)):
-            self.waiting.clear()
-        if scope and len(found) < MOST_WAITING:
-            self.waiting[scope] = found
+        table, filters = self.open_table(), scope_filters(scope) if scope else {}
+        with table.lock:  # a look that was overtaken must not be kept
+            found = table.unembedded(filters, MOST_WAITING)
+            if scope is None or MOST_WAITING in (len(found), len(self.waiting)):
+                self.waiting.clear()
+            if scope and len(found) < MOST_WAITING:
+                self.waiting[scope] = found
         return found
 
     async def count_unembedded(self, scope: Scope | None = None) -> int:

@@ -150,8 +150,18 @@ def _settle(works: Sequence[_Work]) -> None:
             continue
         if work.error is None:
             work.outcome.set_result(work.result)
+        elif isinstance(work.error, StopIteration):  # no future takes it
+            work.outcome.set_exception(RuntimeError(repr(work.error)))
         else:
             work.outcome.set_exception(work.error)
+
+
+def _tell(works: Sequence[_Work]) -> None:
+    """Wake each event loop once for all of its works."""
+    for loop in {work.outcome.get_loop() for work in works}:
+        some = [work for work in works if work.outcome.get_loop() is loop]
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_settle, some)
 
 
 class OpenedFile:
@@ -167,7 +177,8 @@ class OpenedFile:
         """Held while the connection is used; `run` holds it."""
         self.conn: sqlite3.Connection
         self._reader: sqlite3.Connection | None = None
-        """Used by the event loop's thread only."""
+        self._reading = threading.Lock()
+        """Held while the reader is used: another event loop has a thread of its own."""
         self._reads = 0
         self._closed = False
         self._work: SimpleQueue[_Work | None] = SimpleQueue()  # None closes the file
@@ -195,6 +206,8 @@ class OpenedFile:
         """
         work = _Work(function, asyncio.get_running_loop().create_future(), shares_commit)
         self._work.put(work)
+        if self._closed:  # nobody takes it any more
+            raise self._is_closed()
         try:
             return await work.outcome
         except sqlite3.Error as error:
@@ -205,16 +218,20 @@ class OpenedFile:
 
     async def read(self, look: Callable[[sqlite3.Connection], T]) -> T:
         """What a quick `look` finds: some rows by their keys, all from one state of the file."""
-        if self._reader is not None:
-            self._reads += 1
-            if self._reads % READS_IN_A_ROW == 0:
-                await asyncio.sleep(0)  # a reader in a loop must let other tasks go on
+        if self._closed:
+            raise self._is_closed()
+        self._reads += 1
+        if self._reads % READS_IN_A_ROW == 0:
+            await asyncio.sleep(0)  # a reader in a loop must let other tasks go on
+        if self._reader is not None and self._reading.acquire(blocking=False):
             try:
                 return looked(look, self._reader)
             except sqlite3.Error as error:
                 # Busy: another process recovers or closes the file, and a reader has to wait.
                 if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
                     raise _clear(error, self.path) from error
+            finally:
+                self._reading.release()
         return await self.run(looked, look, self.conn)
 
     async def rows(self, statement: str, params: Sequence[Any] = ()) -> list[Any]:
@@ -237,13 +254,17 @@ class OpenedFile:
                             work.run()
                 for work in works:
                     work.ended = True
-                for loop in {work.outcome.get_loop() for work in wanted}:
-                    some = [work for work in wanted if work.outcome.get_loop() is loop]
-                    with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                        loop.call_soon_threadsafe(_settle, some)
+                _tell(wanted)
             if None in waiting:
                 with self.lock:
                     self._close()
+        while not self._work.empty():
+            if (late := self._work.get()) is not None:
+                late.error = self._is_closed()
+                _tell([late])
+
+    def _is_closed(self) -> MemoryStoreError:
+        return MemoryStoreError(f"{self.path} was closed: {consequence()}. Open it again")
 
     def _committed_together(self, works: Sequence[_Work]) -> bool:
         """Whether one commit ended all of them; else none is written."""

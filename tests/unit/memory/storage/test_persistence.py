@@ -3,6 +3,7 @@
 import asyncio
 import importlib.util
 import json
+import sqlite3
 import sys
 import threading
 import time
@@ -17,7 +18,7 @@ from blockbuster import blockbuster_ctx
 
 from graph import persistence
 from memory import runtime
-from memory.errors import BusyError, FolderError
+from memory.errors import BusyError, FolderError, MemoryStoreError
 from memory.installation.opening import Installation, open_installation
 from memory.settings import environment_only
 from memory.storage.access import count_items, list_items
@@ -205,6 +206,52 @@ async def test_writes_that_wait_together_share_a_commit_and_one_that_fails_fails
         assert await file.rows("SELECT number FROM numbers ORDER BY number") == [
             (number,) for number in (1, 2, 3, 4, 5, 7)
         ]
+
+
+async def test_a_function_that_raises_what_no_future_takes_keeps_no_other_waiting(
+    tmp_path: Path,
+) -> None:
+    async with open_file(tmp_path / "some.db") as file:
+        empty, rows = (file.run(next, iter(())), file.rows("SELECT 1"))
+        ended = await asyncio.wait_for(asyncio.gather(empty, rows, return_exceptions=True), 20)
+        assert [type(ended[0]), ended[1]] == [RuntimeError, [(1,)]]
+
+
+async def test_two_event_loops_read_a_file_at_once(tmp_path: Path) -> None:
+    async with open_file(tmp_path / "some.db") as file:
+
+        def count(conn: sqlite3.Connection) -> Any:
+            return conn.execute("SELECT 1").fetchone()
+
+        def meanwhile(conn: sqlite3.Connection) -> Any:
+            found = list[Any]()
+            other = threading.Thread(target=lambda: found.append(asyncio.run(file.read(count))))
+            other.start()
+            other.join(20)
+            return [*found, count(conn)]
+
+        assert await file.read(meanwhile) == [(1,), (1,)]
+
+
+async def test_a_closed_file_says_so_to_who_goes_on(tmp_path: Path) -> None:
+    begun, release = threading.Event(), threading.Event()
+    async with open_file(tmp_path / "some.db") as file:
+        close = file._close
+
+        def slowly() -> None:
+            begun.set()
+            release.wait(20)
+            close()
+
+        file._close = slowly  # type: ignore[method-assign]
+        file.end()
+        await asyncio.to_thread(begun.wait, 20)
+        late = asyncio.create_task(file.rows("SELECT 1"))
+        await asyncio.sleep(0)
+        release.set()
+    for asked in (late, file.rows("SELECT 1"), file.read(lambda conn: None)):
+        with pytest.raises(MemoryStoreError, match=r"some\.db was closed: .* Open it again"):
+            await asyncio.wait_for(asked, 20)
 
 
 @pytest.mark.parametrize("opening", ["open_store", "open_saver"])
