@@ -15,6 +15,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AsyncExitStack, asynccontextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, cached_property, partial, wraps
@@ -108,7 +109,15 @@ class AsyncAgent:
 
     # State
 
-    aget_state = _method(AgentContext.snapshot)
+    async def aget_state(
+        self, /, config: RunnableConfig | None = None, *, subgraphs: bool = False
+    ) -> StateSnapshot:
+        """The thread's last checkpoint, with what is under way in it; takes no lock.
+
+        Its values are copies: messages are kept while they are in use, and must not change there.
+        """
+        found = await self.context.snapshot(config, subgraphs=subgraphs)
+        return found._replace(values=deepcopy(found.values))
 
     async def aget_state_history(
         self, /, config: RunnableConfig | None = None, **options: Any

@@ -139,7 +139,10 @@ class SemanticMemory:
         self._table: MemoryTable | None = None
         self._mem0: Mem0 | None = None
         self.waiting: dict[Scope, list[Waiting]] = {}
-        """The rows that wait, for agents of whom all are known: [] spares a look at each run."""
+        """The rows that wait, for agents of whom all are known: [] spares a look at each run.
+
+        Others are kept from their writing to the first try to embed them.
+        """
 
     # Facts.
 
@@ -240,6 +243,7 @@ class SemanticMemory:
     async def drop_episodes(self, scope: Scope, ids: Sequence[str]) -> int:
         """Remove the episodes with these entry ids; return how many there were."""
         filters = {**scope_filters(scope), "kind": "episode", "op": list(ids)}
+        self.waiting.pop(scope, None)
         return await self.run(lambda: self.open_table().delete(filters))
 
     async def file_number(self) -> int:
@@ -268,18 +272,21 @@ class SemanticMemory:
             self.waiting.setdefault(scope, [])
         return len(rows)
 
-    def _look(self, scope: Scope | None) -> list[Waiting]:
-        """The newest rows that wait, kept if these are all of a scope. Blocking.
+    def _look(self, scope: Scope | None, *, keep: bool = False) -> list[Waiting]:
+        """The newest rows that wait. Blocking.
 
-        What another process adds shows with the next row that is written.
+        That a scope has none is kept, and with `keep` its rows are, for the next try. What another
+        process adds shows with the next row that is written.
         """
         table, filters = self.open_table(), scope_filters(scope) if scope else {}
         with table.lock:  # a look that was overtaken must not be kept
             found = table.unembedded(filters, MOST_WAITING)
-            if scope is None or MOST_WAITING in (len(found), len(self.waiting)):
+            if scope is None or len(self.waiting) == MOST_WAITING:
                 self.waiting.clear()
-            if scope and len(found) < MOST_WAITING:
-                self.waiting[scope] = found
+            if scope:
+                self.waiting.pop(scope, None)
+                if not found or (keep and len(found) < MOST_WAITING):
+                    self.waiting[scope] = found
         return found
 
     async def count_unembedded(self, scope: Scope | None = None) -> int:
@@ -494,7 +501,7 @@ class SemanticMemory:
                 elif "terms" in payload or standing[id_] != payload:
                     # Index terms cannot be read back from the table to be compared.
                     table.update(id_, None, payload)
-        self._look(scope)
+        self._look(scope, keep=True)
 
     def _keep_vectors(
         self, waiting: Sequence[Waiting], vectors: Mapping[str, Vector], scope: Scope | None

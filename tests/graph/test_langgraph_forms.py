@@ -47,6 +47,23 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
         yield one
 
 
+def test_a_message_of_a_snapshot_changes_by_an_edit_alone(tmp_path: Path) -> None:
+    with opened(tmp_path, scripted("Good.")) as agent:
+        agent.invoke({"messages": "Beans need water."})
+
+        def changed(text: str) -> Any:
+            [message, _] = agent.get_state().values["messages"]
+            message.content = text
+            return message
+
+        changed("never written")
+        agent.update_state(None, {"messages": [changed("Beans need sun.")]})
+    with opened(tmp_path, scripted("Again.")) as agent:
+        agent.invoke({"messages": "And peas?"})
+        told = [str(one.content) for one in agent.get_state().values["messages"]]
+    assert told == ["Beans need sun.", "Good.", "And peas?", "Again."]
+
+
 def test_a_state_is_edited_with_the_config_in_front(agent: Agent) -> None:
     own: RunnableConfig = {"configurable": {"thread_id": agent.handle.scope.thread}}
     goal = {"id": "goal_1_0", "description": "Plant beans"}

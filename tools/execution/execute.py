@@ -267,12 +267,13 @@ _nodes: dict[int, ToolNode] = {}
 
 
 def _node_of(tool: BaseTool) -> ToolNode:
-    if id(tool) not in _nodes:
+    node = _nodes.get(id(tool))
+    if node is None or tool.name not in node.tools_by_name:
         if len(_nodes) >= MOST_NODES:
             _nodes.clear()
-        # It keeps the tool, so that no other has its id.
-        _nodes[id(tool)] = ToolNode([tool], handle_tool_errors=lambda error: _told.get()(error))
-    return _nodes[id(tool)]
+        node = ToolNode([tool], handle_tool_errors=lambda error: _told.get()(error))
+        _nodes[id(tool)] = node  # which keeps the tool, so that no other has its id
+    return node
 
 
 def _breaks(working: dict[str, Any], update: dict[str, Any]) -> str | None:

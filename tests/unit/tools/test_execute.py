@@ -40,6 +40,14 @@ async def test_calls_run_in_order_and_each_sees_what_the_one_before_it_did() -> 
     assert done.raised == 0
 
 
+async def test_a_tool_that_was_renamed_is_run_by_its_new_name() -> None:
+    renamed = add.model_copy()
+    for name in ("plus", "sum"):
+        renamed.name = name
+        done = await executed([wanted(name, a=2)], [renamed])
+        assert [message.content for message in done.messages] == ["3"]
+
+
 async def test_an_unknown_tool_and_bad_arguments_are_answered_and_are_no_failure_of_ours() -> None:
     done = await executed(
         [wanted("fly\ud800" * 100), wanted("add", a="many", b=-1), wanted("add")], [add]

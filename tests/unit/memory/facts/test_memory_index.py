@@ -248,9 +248,11 @@ async def test_a_text_that_is_forgotten_before_the_next_try_reaches_no_embedder(
     with monkeypatch.context() as patch:
         patch.setattr(embeddings, "embed_documents", failing)
         await memory.put_episodes(ANA, [episode("e1", "red fox"), episode("e2", "red panda")])
-        with pytest.raises(ModelError):
-            await memory.embed_waiting(9, ANA)
-    await memory.drop_episodes(ANA, ["e1"])
+        for _ in range(2):
+            with pytest.raises(ModelError):
+                await memory.embed_waiting(9, ANA)
+    table = memory.open_table()
+    table.delete({"op": "e1"})
     assert await memory.embed_waiting(9, ANA) == 1
     assert embeddings.calls == [["red panda"]]
 
