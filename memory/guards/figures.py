@@ -250,9 +250,31 @@ def other_number(fact: ProposedFact) -> str | None:
             or _is_decade(number, fact)
         ):
             return _number_said(number, theirs)
+        if _is_taken_back(number, fact):
+            return f"What it cites corrects {number.written}: the fact needs the corrected number"
         if len(mine) == 1 and (_is_of_another_part(number, fact) or _is_left_behind(number, fact)):
             return _number_said(number, theirs)
     return None
+
+
+def _is_taken_back(number: numbers.Number, fact: ProposedFact) -> bool:
+    """Whether the sources have it only before its correction: "12 chairs, sorry, 15"."""
+    readings = [digits for _, digits in fact.evidence.readings]
+    slips = [one["number"] for digits in readings for one in _SLIP.finditer(digits)]
+    back = {value for one in slips for value in numbers.readings_of(one.strip(".,"))}
+    kept = [one for digits in readings for one in numbers.numbers_in(_SLIP.sub(" ", digits))]
+    return bool(number.readings & back) and not _stands(number, kept)
+
+
+_SLIP = re.compile(
+    r"(?<![\w.,:/])(?P<name>[^\W\d]+ )?(?P<number>\d[\d.,]*)(?P<unit>(?: [^\W\d]+){0,3})"
+    r"(?:,| -| \u2013| \.\.\.|\u2026)? (?:(?:no|non|nein|ah|ach|eh|euh|uh|er),? )?"
+    r"(?:sorry|wait|i mean|make that|correction|ich meine|halt|quatsch|perdon|digo|quiero decir"
+    r"|mejor dicho|pardon|je veux dire|enfin|scusa|anzi|desculpa|pardon yok),? "
+    r"(?=(?P=name)?\d[\d.,]*(?:[,.;!]|$| (?:for|fur|por|para|pour|per|to|in|at|on|um|am|a)\b"
+    r"|(?P=unit)(?!\w)))"
+)
+"""A number that its speaker corrects in the same breath."""
 
 
 def _is_decade(number: numbers.Number, fact: ProposedFact) -> bool:

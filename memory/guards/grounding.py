@@ -297,11 +297,17 @@ def _turned(fact: ProposedFact) -> str | None:
     ]
     nearest = max(near for near, _, _, _ in parts)
     said = [word for _, one, no, text in parts if no is None for word in content(text, one.codes)]
-    top = []
-    for near, clause, denied, _ in parts:
+    top, instead = [], ""
+    for near, clause, denied, text in parts:
         words = content(denied or "", clause.codes)
         both, plain = shared(words, fact.words), denied is not None and not clause.moods
-        most = len(both) >= max(2, 0.6 * len(words)) and not shared(both, said)
+        # "In the hall, not in the church" names what it denies by itself.
+        contrasts = instead == clause.sentence and mood.opens_with_denial(text, clause.codes)
+        least = len(words) if contrasts else 2
+        most = len(both) >= max(1, least, 0.6 * len(words)) and not shared(both, said)
+        told = content(text, clause.codes)
+        other = denied is None and bool(told) and not shared(told[-1:], fact.words)
+        instead = clause.sentence if other else ""
         if plain and most and not mood.negates(denied or "", clause.codes):
             return _DENIED
         # "Not 14 frames but 12": one word that both have, and another figure, is no denial.

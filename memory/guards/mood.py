@@ -292,6 +292,7 @@ _NOT_DENYING = re.compile(
     r"(?<!\w)(?:don't forget|do not forget|vergiss (?:bitte )?nicht|nicht vergessen"
     r"|if [\w ]{1,60} hadn't|no (?:te )?olvides|n'oublie[sz]? pas|unutma\w*"
     r"|(?:oh|ay|ach),? (?:no|nein|non)(?=\W*[.!,;])"
+    r"|not only|not just|nicht nur|no solo|non seulement|pas seulement|sadece degil"
     r"|no,? (?:sorry|wait|i mean)|sorry,? no|nein,? (?:sorry|halt|warte)|perdon,? no|no,? perdon"
     r")(?!\w)|别忘了?"
 )
@@ -308,6 +309,12 @@ def denied_in(text: str, codes: tuple[str, ...]) -> str | None:
                 return " ".join(folded[: last.start()].split()[-1:])
             return folded[last.end() :]
     return None
+
+
+def opens_with_denial(text: str, codes: tuple[str, ...]) -> bool:
+    """Whether it begins with a word of negation: "not in the church"."""
+    folded = _NOT_DENYING.sub(" ", fold(text)).lstrip()
+    return any(_NEGATIONS[code].match(folded) for code in codes[:1] if code in _NEGATIONS)
 
 
 def denies(text: str, codes: tuple[str, ...]) -> bool:

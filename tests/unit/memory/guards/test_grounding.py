@@ -34,6 +34,12 @@ ZH = "年会定在下周五晚上六点半，预算三万。主持人是小周�
 
 RIGHT = [
     ("No. Friday is the concert. Saturday we leave.", "The concert is on Friday."),
+    ("I moved box 14, sorry, box 41 to the backup.", "Ana moved box 41 to the backup."),
+    ("We need 12 chairs, sorry, 15 minutes late here.", "They need 12 chairs."),
+    ("12 apples and 12 pears, sorry, 15.", "They have 12 apples."),
+    ("The rehearsal is in the crypt, not in the church.", "The rehearsal is in the crypt."),
+    ("Not only the church, the hall is heated too.", "The church is heated."),
+    ("No church today. The rehearsal is in the church on Friday.", "The rehearsal is in it."),
     ("Flight is booked, out on 14 May, back on the 21st.", "The return flight is on 21 May 2027."),
     ("We expect between 25 and 30.", "Ana expects 25 to 30."),
     ("It costs 25 to 30 euros.", "It costs 25 to 30 euros."),
@@ -96,6 +102,11 @@ RIGHT += [
 WRONG = [
     ("Heidi claims that the bank is closed.", "The bank is closed."),
     ("The party is on Wednesday now, not Tuesday.", "The party is on Tuesday."),
+    ("I moved box 14, sorry, box 41 to the backup.", "Ana moved box 14 to the backup."),
+    ("We need 12 chairs, no wait, 15, for Saturday.", "They need 12 chairs."),
+    ("On veut 12 pains de campagne, non pardon, 15.", "Ils veulent 12 pains de campagne."),
+    ("The rehearsal is in the crypt, not in the church.", "The rehearsal is in the church."),
+    ("Probe am Freitag in der Krypta, nicht in der Kirche.", "Die Probe ist in der Kirche."),
     (
         "Le poste, c'est deux jours de garde, réponse d'ici quinze jours.",
         "Il y a trois jours de garde.",
