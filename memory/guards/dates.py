@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
@@ -308,7 +308,7 @@ def _days_of(digits: str, today: date) -> Days:
     made.vague = is_feast(digits)
     made.spoken = bool(made.days or made.months or made.years or made.vague)
     _add_periods(made, digits, today)
-    _add_spans(made, digits, today)
+    _add_spans(made, digits, today, named)
     made.weekdays |= {one.weekday() for one in made.days}
     return made
 
@@ -373,8 +373,11 @@ def _add_relative(made: Days, digits: str, today: date) -> None:
         made.days.add(today + timedelta(ahead + 7 if in_a_week else ahead))
 
 
-def _add_spans(made: Days, digits: str, today: date) -> None:
-    """The days that are a length of time from the day of speaking or from a day of the text."""
+def _add_spans(made: Days, digits: str, today: date, named: Set[date]) -> None:
+    """The days that are a length of time from the day of speaking or from a day of the text.
+
+    `named` are the days that the text names with their month.
+    """
     spans = [
         (int(found[1]) if found[1].isdigit() else 1, length, clock.directions(digits, found.end()))
         for length, pattern in _SPANS
@@ -383,6 +386,7 @@ def _add_spans(made: Days, digits: str, today: date) -> None:
     ]
     spans += [(count - 1, 1, signs) for count, length, signs in spans if (count, length) in _WEEKS]
     starts = {today, *(made.days if len(made.days) <= 6 else ())}
+    starts -= {today - timedelta(7)} - named  # "In 3 weeks, Thursday again", on a Thursday.
     for count, length, signs in spans:
         made.days |= {_shifted(start, sign * count, length) for start in starts for sign in signs}
         made.years |= {today.year + sign * count for sign in signs if length == 365}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import date, datetime
+from itertools import pairwise
 
 from memory.guards import clock, dates, mood, numbers
-from memory.guards.lexicon import MONTH, WEEKDAY, alike, content, fold, sentences
-from memory.guards.reading import ProposedFact, in_all_digits, whole
+from memory.guards.lexicon import MONTH, WEEKDAY, alike, content, fold, languages, sentences
+from memory.guards.reading import ProposedFact, Source, in_all_digits, whole
 from memory.text import local, shown_day
 
 
@@ -18,10 +19,11 @@ def other_day(fact: ProposedFact) -> str | None:
         return None
     days = fact.evidence.days
     for named in fact.days:
+        denied = _is_denied(fact, named)
         follows = (
-            _is_open(fact, named)
+            (_is_open(fact, named) and not denied)
             or _is_corrected(fact, named)
-            or (dates.holds(days, named) and not _is_denied(fact, named))
+            or (dates.holds(days, named) and not denied)
             # Where the sources name no day, an earlier statement may say which.
             or (not days.spoken and dates.holds(fact.told_before.days, named))
         )
@@ -99,7 +101,11 @@ def _as_written(named: dates.Named, fact: ProposedFact) -> str:
     return written if at < 0 else fact.text[at : at + len(written)]
 
 
-_DAY = rf"(?:\d+(?:st|nd|rd|th)?|{WEEKDAY}|today|tonight|tomorrow)(?!\w)"
+_DAY = (
+    rf"(?:\d+(?:st|nd|rd|th)?|{WEEKDAY}|today|tonight|tomorrow|tmrw|heute|morgen|hoy|manana"
+    r"|aujourd'hui|demain|oggi|domani|(?:this|next) week|(?:diese|nachste) woche"
+    r"|(?:esta|proxima) semana|semana que viene|cette semaine|semaine prochaine)(?!\w)"
+)
 _OH = "sorry|wait|i mean|perdon|pardon|doch"
 _NOT = re.compile(
     r"(?<!\w)(?:not|nicht|no|non|pas|instead of|rather than|statt|en vez de|au lieu de)"
@@ -112,11 +118,27 @@ _NOT = re.compile(
 
 def _is_denied(fact: ProposedFact, named: dates.Named) -> bool:
     """Whether the sources say of a day only that it is not the one, and name another."""
-    kept, evidence = dates.Days(), fact.evidence
-    for source, digits in evidence.readings if not mood.negates(fact.text, fact.codes) else ():
-        kept.join(dates.days_of(_NOT.sub(" ", digits), evidence.said(source.at)))
-    said = any(_NOT.search(digits) for _, digits in evidence.readings)
-    return said and kept.spoken and not dates.holds(kept, named)
+    kept, evidence, said = dates.Days(), fact.evidence, False
+    asked = _answered_no(evidence.sources)
+    for source in evidence.sources if not mood.negates(fact.text, fact.codes) else ():
+        for digits in in_all_digits(asked.get(source, source.text)):
+            kept.join(dates.days_of(_NOT.sub(" ", digits), evidence.said(source.at)))
+            said = said or source in asked or _NOT.search(digits) is not None
+    return said and bool(kept.spoken or kept.days) and not dates.holds(kept, named)
+
+
+def _answered_no(sources: Sequence[Source]) -> dict[Source, str]:
+    """Sources that end with a question which the next one denies, each without that question.
+
+    "Is it still on Friday?" is followed by "No, on Sunday."
+    """
+    told = sorted(sources, key=lambda each: each.at)
+    return {
+        one: one.text[: sentences(one.text)[-1][0]]
+        for one, answer in pairwise(told)
+        if one.text.rstrip().endswith("?")
+        and mood.opens_with_denial(answer.text, languages(answer.text))
+    }
 
 
 def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
@@ -418,10 +440,11 @@ def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
     for told in (whole(numbers.numbers_in(one)) for one in told_in):
         # Only percentages add up to one.
         same = [one for one in told if one.unit == number.unit or not is_share]
+        same = [one for one in same if lasts or not one.is_ordinal]
         same = [one for one in same if _is_of(one, number)] if is_slip else same
         made |= numbers.sums(same, number.unit)
     if any(map(_HALF.search, texts)):
-        halved = alike_ if is_slip else evidence.numbers
+        halved = alike_ if is_slip else _of_its_kind(number, evidence.numbers)
         made |= {numbers.rounded(value / 2) for one in halved for value in one.bases()}
         made |= {50.0} if is_share else set()
         units = [numbers.unit_of(word) for one in texts for word in _HALF_A.findall(one)]

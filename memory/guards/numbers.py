@@ -278,6 +278,8 @@ class Number(NamedTuple):
     start: int
     end: int
     written: str
+    is_ordinal: bool = False
+    """Whether it is a place in an order and no amount: "the 1st"."""
 
     def bases(self) -> set[float]:
         """The readings in the base unit; without a unit, as they are."""
@@ -306,7 +308,11 @@ def _number(found: re.Match[str], text: str) -> Number:
     before = _BEFORE.search(text, max(0, found.start() - 8), found.start())
     unit = (unit_of(before[1]) if before else None) or unit_of(word)
     noun = "" if any(word in words for words in FUNCTION_WORDS.values()) else word
-    return Number(readings, unit, noun, found.start(), end, written)
+    is_ordinal = _ORDINAL.match(text, found.end()) is not None
+    return Number(readings, unit, noun, found.start(), end, written, is_ordinal)
+
+
+_ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|[ei]?eme|[oa]|\u00ba|\u00aa)(?![\w.,])")
 
 
 def unit_of(word: str) -> tuple[str, float] | None:

@@ -133,6 +133,11 @@ LEFT = [
     ("The calf weighs 95 kg, up 12 since May.", "In May the calf weighed 83 kg."),
     ("900 bricks delivered, 35 broken.", "865 of the bricks are intact."),
     ("I sold 60 kg at 45 cents a kilo.", "Ana got 0.45 per kilo."),
+    ("20 boards, 5 broken.", "15 boards are whole."),
+    ("It slips to the ninth, not the fourth.", "It slips by five days to the ninth."),
+    ("The next sessions: Thursday 29 October and another in 2 weeks.", "The other is 12 November."),
+    ("Not today, Ben comes tomorrow.", "Ben comes on 23 October 2026."),
+    ("Cleaning nicht nächste Woche, sondern in 14 Tagen.", "Cleaning ist am 5. November 2026."),
 ]
 SLIPS = [
     ("The concert is on Friday 30 October.", "The concert is on Sunday 30 October 2026."),
@@ -182,6 +187,11 @@ SLIPS = [
     ("Ich habe den Preis von 40 Euro auf 55 erhöht.", "Der Preis ist jetzt 40 Euro."),
     ("Fiyatı 40'tan 55'e çıkardım.", "Fiyat artık 40 lira."),
     ("票价从40涨到55元。", "票价现在是40元。"),
+    ("Il reste 5 livres. Le 1er étage est fermé.", "Il reste quatre livres."),
+    ("周六课改到十点。绿釉还有半桶。上次裂了三个杯子。", "上次裂了五个杯子。"),
+    ("I'll mend it. Not tonight though, tmrw.", "Ana mends it on the evening of 22 October."),
+    ("The movers come in 14 days, so not next week!", "The movers come on 29 October 2026."),
+    ("Control in 3 weeks, Thursday again.", "The control is on 5 November 2026."),
 ]
 
 
@@ -230,6 +240,14 @@ def test_a_short_correction_behind_a_day_names_the_new_day(said: tuple[str, str]
     assert ungrounded(text, "Ana", [first]) is not None
     late = ungrounded("The judge comes on 12 November 2026.", "Ana", [first, then])
     assert late is not None
+
+
+@pytest.mark.parametrize("answer", ["No, the 16th!", "Non, le 16 !", "Nein, am 16."])
+def test_a_day_that_a_question_names_and_its_answer_denies_is_rejected(answer: str) -> None:
+    asked = Source("Stools are ready. Opening is still Nov 9?", "Ben", AT)
+    denied = Source(answer, "Ana", f"{AT[:14]}40:00+02:00")
+    assert ungrounded("The opening is on 16 November 2026.", None, [asked, denied]) is None
+    assert ungrounded("The opening is on 9 November 2026.", None, [asked, denied]) is not None
 
 
 def test_the_reason_counts_from_the_day_on_which_people_said_it() -> None:
