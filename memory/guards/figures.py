@@ -317,8 +317,8 @@ _DECADE = re.compile(
 
 
 def _is_of_another_part(number: numbers.Number, fact: ProposedFact) -> bool:
-    """Whether a part of a source has all words of the fact and another number, and only parts that
-    share no word with the fact have this one.
+    """Whether the part of a source that is nearest to the fact has another number, and only parts
+    that share no word with the fact have this one. The nearest has half of the fact's words.
 
     "Deposit 150 paid, rest 410" does not become "The deposit paid was 410".
     """
@@ -328,10 +328,12 @@ def _is_of_another_part(number: numbers.Number, fact: ProposedFact) -> bool:
         (near, numbers.numbers_in(numbers.in_digits(text, fact.tongue)))
         for text, near, _ in fact.parts
     ]
-    same = [found for near, found in parts if near == len(fact.words)]
+    best = max(near for near, _ in parts)
+    same = [found for near, found in parts if near == best]
     far = [near == 0 for near, found in parts if _stands(number, found)]
     return (
-        bool(same and far)
+        best >= max(_WORDS_OF_PART, len(fact.words) / 2)
+        and bool(far)
         and all(far)
         and all(any(_is_like(one, number) for one in found) for found in same)
     )

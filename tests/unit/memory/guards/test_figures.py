@@ -133,6 +133,7 @@ LEFT = [
     ("The calf weighs 95 kg, up 12 since May.", "In May the calf weighed 83 kg."),
     ("900 bricks delivered, 35 broken.", "865 of the bricks are intact."),
     ("I sold 60 kg at 45 cents a kilo.", "Ana got 0.45 per kilo."),
+    ("The calf came early. Now 47 kg, yesterday 41.", "The calf weighs 47 kg."),
     ("20 boards, 5 broken.", "15 boards are whole."),
     ("It slips to the ninth, not the fourth.", "It slips by five days to the ninth."),
     ("The next sessions: Thursday 29 October and another in 2 weeks.", "The other is 12 November."),
@@ -191,6 +192,7 @@ SLIPS = [
     ("周六课改到十点。绿釉还有半桶。上次裂了三个杯子。", "上次裂了五个杯子。"),
     ("I'll mend it. Not tonight though, tmrw.", "Ana mends it on the evening of 22 October."),
     ("The movers come in 14 days, so not next week!", "The movers come on 29 October 2026."),
+    ("Hive 47 is new. The heifer calf has 41 kg.", "The heifer calf weighed 47 kg."),
     ("Control in 3 weeks, Thursday again.", "The control is on 5 November 2026."),
 ]
 
