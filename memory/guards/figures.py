@@ -19,7 +19,7 @@ def other_day(fact: ProposedFact) -> str | None:
         return None
     days = fact.evidence.days
     for named in fact.days:
-        denied = _is_denied(fact, named)
+        denied = _is_denied(fact, named) or _is_withdrawn(fact, named)
         follows = (
             (_is_open(fact, named) and not denied)
             or _is_corrected(fact, named)
@@ -162,7 +162,7 @@ def _is_elsewhere(fact: ProposedFact, named: dates.Named) -> bool:
     """
     if named.day is named.weekday is None or mood.denies(fact.text, fact.codes):
         return False
-    told = [(fact.nearness(content(text)), text, days) for text, days in _dated(fact)]
+    told = [(fact.nearness(content(text)), text, days) for _, text, days in _dated(fact)]
     best = max((near for near, _, _ in told), default=0)
     nearest = [(text, days) for near, text, days in told if near == best]
     if best == 0 or any(
@@ -183,7 +183,7 @@ def _is_corrected(fact: ProposedFact, named: dates.Named) -> bool:
     "It is on Friday." is followed by "No, Sunday.", or counted from: "a day later, sorry".
     """
     before = set[date]()
-    for text, days in _dated(fact):
+    for _, text, days in _dated(fact):
         if before and _is_short(text):
             counted = [dates.days_of(one, before) for one in in_all_digits(text)]
             if _hold([*days, *counted], [named]):
@@ -192,11 +192,27 @@ def _is_corrected(fact: ProposedFact, named: dates.Named) -> bool:
     return False
 
 
-def _dated(fact: ProposedFact) -> list[tuple[str, list[dates.Days]]]:
-    """The sentences of the sources, as they were said, with the days that each may name."""
+def _is_withdrawn(fact: ProposedFact, named: dates.Named) -> bool:
+    """Whether its speaker took the day back: "on 5 November" is followed by "sorry, 6 November"."""
+    told, is_back = set[str | None](), False
+    for speaker, text, days in _dated(fact):
+        if _hold(days, [named]):
+            told.add(speaker)
+            is_back = False
+        elif speaker in told and any(one.spoken for one in days):
+            is_back = is_back or (_is_short(text) and bool(_CORRECTS.search(fold(text))))
+    return is_back
+
+
+def _dated(fact: ProposedFact) -> list[tuple[str | None, str, list[dates.Days]]]:
+    """The sentences of the sources, as they were said: who said each, and what days it may name."""
     evidence = fact.evidence
     return [
-        (text, [dates.days_of(one, evidence.said(source.at)) for one in in_all_digits(text)])
+        (
+            source.speaker,
+            text,
+            [dates.days_of(one, evidence.said(source.at)) for one in in_all_digits(text)],
+        )
         for source in sorted(evidence.sources, key=lambda each: each.at)
         for _, text in sentences(source.text)
     ]
@@ -234,12 +250,16 @@ _REFUSES = re.compile(
 )
 
 
+_CORRECTING = (
+    "sorry|mean|meant|instead|rather|actually|make (?:it|that)|correction|wait|oops"
+    "|entschuldigung|meine?|meinte|doch|sondern|lieber|stattdessen|nein|korrektur"
+    "|perdon|digo|quiero decir|quise decir|mejor|pardon|desole|plutot|enfin|yok|duzeltme"
+    "|daha dogrusu"
+)
+_CORRECTS = re.compile(rf"(?<!\w)(?:{_CORRECTING}|no|non)(?!\w)|不对|不是|应该是|更正")
 _OF_DAYS = re.compile(
     rf"(?<!\w)(?:{WEEKDAY}|{MONTH}|(?:days?|tag|dia|jour|gun) (?:later|spater|despues|apres|sonra)"
-    r"|sorry|mean|meant|instead|rather|actually|still|make (?:it|that)|correction|wait|oops"
-    r"|entschuldigung|meine?|meinte|doch|sondern|lieber|stattdessen|nein|korrektur"
-    r"|perdon|digo|quiero decir|quise decir|mejor|pardon|desole|plutot|enfin|yok|duzeltme"
-    r"|daha dogrusu)(?!\w)|不对|不是|应该是|更正"
+    rf"|still|{_CORRECTING})(?!\w)|不对|不是|应该是|更正"
 )
 """Words of dates and of their corrections."""
 

@@ -244,6 +244,24 @@ def test_a_short_correction_behind_a_day_names_the_new_day(said: tuple[str, str]
     assert late is not None
 
 
+WITHDRAWN = [
+    ("The judge comes on 28 October.", "Sorry, 29 October."),
+    ("Der Richter kommt am Mittwoch.", "Nein, am Donnerstag."),
+    ("El juez viene el viernes.", "Perdón, el sábado."),
+]
+
+
+@pytest.mark.parametrize(("said", "withdrawn"), WITHDRAWN)
+def test_a_day_that_its_speaker_takes_back_is_rejected(said: str, withdrawn: str) -> None:
+    first, then = Source(said, "Ana", AT), Source(withdrawn, "Ana", f"{AT[:14]}40:00+02:00")
+    assert ungrounded(said, "Ana", [first]) is None
+    assert ungrounded(said, "Ana", [first, then]) is not None
+    assert ungrounded(said, "Ana", [Source(f"{said} {withdrawn}", "Ana", AT)]) is not None
+    assert ungrounded(said, "Ana", [first, then._replace(speaker="Ben")]) is None
+    again = Source(said, "Ana", f"{AT[:14]}50:00+02:00")
+    assert ungrounded(said, "Ana", [first, then, again]) is None
+
+
 @pytest.mark.parametrize("answer", ["No, the 16th!", "Non, le 16 !", "Nein, am 16."])
 def test_a_day_that_a_question_names_and_its_answer_denies_is_rejected(answer: str) -> None:
     asked = Source("Stools are ready. Opening is still Nov 9?", "Ben", AT)
