@@ -2,6 +2,7 @@
 
 from memory.guards import persona
 from memory.guards.dates import days_of, weekdays_in
+from memory.guards.figures import is_of_another
 from memory.guards.grounding import Doubt, is_plain, ungrounded
 from memory.guards.lexicon import fold, languages
 from memory.guards.mood import negates
@@ -58,6 +59,7 @@ __all__ = [
     "in_digits",
     "is_assistant",
     "is_courtesy",
+    "is_of_another",
     "is_plain",
     "joining",
     "languages",

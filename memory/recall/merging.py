@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from memory.facts import Row
+from memory.guards import is_of_another
 from memory.recall.episodes import moment
 from memory.recall.ranking import (
     FIRST,
@@ -130,6 +131,7 @@ def newer_value_first(found: Sequence[Candidate], query: Query) -> list[Candidat
             and tells_value(payload["data"], new=True)
             and len(shared) >= min(ALIKE, len(asked))
             and len(shared & has) >= ALIKE_SHARE * len(has)
+            and not is_of_another(payload["data"], best.row.payload["data"])
         ):
             return [_lifted(one, best.score + HAIR), *(it for it in found if it is not one)]
     return list(found)

@@ -24,7 +24,7 @@ from functools import lru_cache
 from typing import Any
 
 from memory.events import MOST_COMPLEX, complexity_of
-from memory.guards import days_of, fold, in_digits, weekdays_in
+from memory.guards import days_of, fold, in_digits, is_of_another, weekdays_in
 from memory.messages import MARK as SUMMARY
 from memory.messages import DatedLine, data_in, prompt_lines
 from memory.models.offline.prompt import (
@@ -407,7 +407,7 @@ def _changed(later: DatedLine, earlier: DatedLine, shown: _Facts) -> tuple[int, 
     shared = (_stems(later) & _stems(earlier)) - _EVERYDAY
     telling = {each for each in shared if shown.having[each] <= _FEW and not each[0].isdigit()}
     leads = {_lead(one, shown) for one in (later, earlier)} - {""}
-    if len(leads) > 1 and not telling & shown.names:
+    if (len(leads) > 1 and not telling & shown.names) or is_of_another(later.text, earlier.text):
         return 0, ""
     if (sign := _sign(later)) and _about_the_same(later, earlier, shown):
         return _ALL, sign

@@ -4,6 +4,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from memory.guards.figures import is_of_another
 from memory.guards.grounding import ungrounded
 from memory.guards.reading import Source
 
@@ -282,3 +283,34 @@ def test_the_reason_names_a_day_as_the_fact_has_it() -> None:
     told = why("Ana's fair is in July.", "My fair is in June.")
     assert told is not None
     assert 'says "July", which' in told
+
+
+OTHERS = [
+    ("The pizza oven comes on Friday.", "The bread oven now comes on Monday."),
+    ("Room two costs 60 euros.", "Room three now costs 40 euros."),
+    ("My sister pays 500 euros of rent.", "My brother now pays 600 euros of rent."),
+    ("The guitar lesson on Tuesday is at five.", "The piano lesson on Tuesday is over now."),
+    ("Die Miete der Werkstatt beträgt 700 Euro.", "Die Miete der Wohnung beträgt jetzt 800 Euro."),
+    ("El horno de pizza llega el viernes.", "El horno de pan llega ahora el lunes."),
+    ("Le loyer du magasin est de 700 euros.", "Le loyer du garage est maintenant de 800 euros."),
+    ("Atölyenin kirası 700 avro.", "Dairenin kirası artık 800 avro."),
+]
+CHANGES = [
+    ("The oven comes on Friday.", "The oven now comes on Monday."),
+    ("I live in Bergen with Tom.", "I now live in Oslo with Tom."),
+    ("My car is in the old barn until Friday.", "My car is now in the new barn until Monday."),
+    ("The choir meets on Tuesday at 7.", "The choir meets on Thursday at 8, instead."),
+    ("El coro canta el martes a las 7.", "El coro canta el jueves a las 8."),
+    ("Der Kurs beginnt um fünf in der Aula.", "Der Kurs beginnt um sechs in der Halle."),
+    ("The glass is here.", "No, the glass comes on Monday."),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), OTHERS)
+def test_a_value_of_another_thing_changes_nothing(old: str, new: str) -> None:
+    assert is_of_another(new, old)
+
+
+@pytest.mark.parametrize(("old", "new"), CHANGES)
+def test_a_value_that_changed_is_of_the_same_thing(old: str, new: str) -> None:
+    assert not is_of_another(new, old)

@@ -117,6 +117,10 @@ async def test_a_later_fact_that_says_what_changed_supersedes(
         ("Note about Ben: Ben lives in Oslo.", "I moved to Oslo with my cats."),
         ("We open at 7.", "No, we like tea."),
         ("We open at 7.", "We close at 8."),
+        # Another thing of the same kind.
+        ("The pizza oven comes on Friday.", "The bread oven now comes on Monday."),
+        ("My sister pays 500 euros of rent.", "My brother now pays 600 euros of rent."),
+        ("The guitar lesson on Tuesday is at five.", "The piano lesson on Tuesday is over now."),
         # A change of something else.
         ("The kiln is booked for Friday.", "Lunch is not on Friday but on Sunday."),
         ("The kiln is booked for Friday.", "The kiln is hot, not on Friday but always."),

@@ -559,3 +559,14 @@ def test_a_value_that_is_told_as_new_stands_above_the_old_one(
     again = newer_value_first(found, read)
     assert ids(again)[0] == first
     assert ids(merged(again))[0] == first
+
+
+def test_a_new_value_of_another_thing_stays_below_the_answer() -> None:
+    old = row("old", "Lila's school fee is 300 euros a month.", speaker="Me")
+    at = {"speaker": "Me", "valid_from": "2026-03-04T10:00:00+00:00"}
+    other = row("other", "Tom's school fee is now 350 euros a month.", **at)
+    new = row("new", "Lila's school fee is now 350 euros a month.", **at)
+    query = read_query("How much is Lila's school fee a month?", [])
+    for later, first in ((other, "old"), (new, "new")):
+        found = placed(query, [], [(old, 3.0), (later, 1.0)])
+        assert ids(newer_value_first(found, query))[0] == first
