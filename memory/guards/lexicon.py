@@ -181,8 +181,8 @@ def language(text: str) -> str | None:
 
 
 def may_be_english(text: str) -> bool:
-    """Whether nothing speaks against English: its letters, and the words of other languages."""
-    return languages(text)[:1] in ((), ("en",)) or text.isascii()
+    """Whether no other language is likelier: the Italian "I cesti" are no English "I"."""
+    return languages(text)[:1] in ((), ("en",))
 
 
 def is_familiar(text: str) -> bool:

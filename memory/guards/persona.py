@@ -168,11 +168,11 @@ def _first_person(text: str) -> Iterator[str]:
     text = _unquoted(text)
     if match := _AS_AN_AI.search(text):
         yield match.group().strip()
-    for match in _PRONOUN.finditer(text):
+    for match in _PRONOUN.finditer(text if may_be_english(text) else ""):
         word = match.group()
         numeral = word == "I" and _NUMBERED.search(text[: match.start()])
         title = word == "Me" and _CAPITAL.match(text, match.end())
-        if word == _COUNTRY or numeral or title or (word == "i" and not may_be_english(text)):
+        if word == _COUNTRY or numeral or title:
             continue
         yield word
 

@@ -185,3 +185,18 @@ def test_at_most_one_percent_of_real_turns_are_rejected_when_attributed_to_their
     record_property("rejected", f"{len(rejected)} of {len(turns)}")
     assert len(turns) > 100
     assert len(rejected) <= 0.01 * len(turns), rejected[:5]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I cesti servono per il mercatino di Natale.",
+        "Matteo cura i campi della cascina.",
+        "Lista della spesa per i cesti (24 novembre 2026): paglia, 100 etichette, spago rosso.",
+        "Il me faut 3 kg de farine pour la boutique.",
+        "Vanaf morgen doen we de markt in Gouda.",
+    ],
+)
+def test_words_of_another_language_are_no_english_pronouns(text: str) -> None:
+    assert violation(text) is None
+    assert violation("I cleaned the baskets for the market.") is not None
