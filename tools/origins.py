@@ -18,7 +18,15 @@ from memory import entities
 from memory.compaction import MASK
 from memory.errors import Refusal
 from memory.events import owners_of, set_off_by_owner
-from memory.guards import Source, repeats, rests_on, rewords, stands_near, ungrounded
+from memory.guards import (
+    Source,
+    repeats,
+    rests_on,
+    rewords,
+    stands_near,
+    ungrounded,
+    without_reminder,
+)
 from memory.journal import Listeners, audience_of
 from memory.messages import ORIGINS, OWNER, REFUSED, mark_of, of_tick
 from memory.operations import Collector
@@ -349,7 +357,8 @@ def _reminds(
     args: Mapping[str, Any], state: State, settings: Settings, owners: Collection[str]
 ) -> bool:
     """Whether a message tells an owner, where owners alone write, of an active goal of theirs."""
-    to, channel, text = args.get("to"), args.get("channel"), str(args.get("text", ""))
+    to, channel = args.get("to"), args.get("channel")
+    text = without_reminder(str(args.get("text", "")))
     talks = [one["channel"] for one in state["conversations"].values() if one["entity"] == to]
     now, shared = held(state["context"])["now"], state.get("shared_channels") or {}
     heard_by = audience_of(channel, now, shared, by_owner=to in owners, settings=settings)

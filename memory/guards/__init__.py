@@ -5,7 +5,7 @@ from memory.guards.dates import days_of, weekdays_in
 from memory.guards.figures import is_of_another
 from memory.guards.grounding import Doubt, is_plain, ungrounded
 from memory.guards.lexicon import fold, languages
-from memory.guards.mood import negates
+from memory.guards.mood import negates, without_reminder
 from memory.guards.numbers import in_digits
 from memory.guards.overlap import (
     BORNE,
@@ -81,5 +81,6 @@ __all__ = [
     "ungrounded",
     "violation",
     "weekdays_in",
+    "without_reminder",
     "worded",
 ]

@@ -222,6 +222,22 @@ def without_request(sentence: str) -> str:
     return sentence[asks.end() :].rstrip("?!. ") if asks else sentence
 
 
+_REMINDS = re.compile(
+    r"(?:(?<=^)|(?<=[.!,] ))(?:hi|hello|hey|hallo|hola|ciao|bonjour|salut|merhaba)(?=[ ,!])"
+    r"|\b(?:(?:this|here) is (?:a|your) (?:gentle |friendly )?reminder(?: to| that)?"
+    r"|(?:do(?:n't| not) forget|(?:please )?remember)(?: to| that)?|today|tonight"
+    r"|(?:vergiss|vergessen sie) (?:bitte )?nicht|denk (?:bitte )?(?:daran|dran)|heute"
+    r"|no (?:te )?olvides|recuerda|hoy|n'oublie(?:z)? pas|pense(?:z)? [àa]|aujourd'hui"
+    r"|(?:non dimenticare|ricorda(?:ti)?)(?: di)?|oggi|niet vergeten|vandaag|unutma|bug[üu]n)\b,?",
+    re.IGNORECASE,
+)
+
+
+def without_reminder(text: str) -> str:
+    """Of what a text reminds: without greeting, "don't forget" and "today"."""
+    return _REMINDS.sub(" ", text)
+
+
 def is_conditional(sentence: str, codes: tuple[str, ...]) -> bool:
     """Whether it says what holds on a condition only."""
     return bool(codes) and _says(_CONDITIONS, _read(sentence, codes), codes[:1])

@@ -36,16 +36,26 @@ async def status_of(agent: AsyncAgent) -> str:
     return str((await agent.aget_state()).values["goals"]["goal_2_0"]["status"])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT,
+        "Reminder for today, Thursday 5 March: call the dentist at 9:00.",
+        "Hi Ruth, this is your reminder to call the dentist today at 9:00.",
+        "Ruth, don't forget to call the dentist today!",
+        "Please remember to call the dentist.",
+    ],
+)
 async def test_an_owner_is_reminded_of_what_she_asked_for_without_a_question(
-    tmp_path: Path,
+    text: str, tmp_path: Path
 ) -> None:
     model = scripted()
     async with opened(tmp_path / "data", model, Clock(), settings=SETTINGS) as agent:
         await world(agent, model)
-        model.steps.append(turn())
+        model.steps.append(turn(text=text))
         out = await agent.ainvoke({"request": "tick"})
         assert out["report"]["questions"] == []
-        assert [one["text"] for one in out["report"]["ticks"][0]["sent"]] == [TEXT]
+        assert [one["text"] for one in out["report"]["ticks"][0]["sent"]] == [text]
         assert await status_of(agent) == "completed"
 
 
@@ -57,6 +67,7 @@ async def test_an_owner_is_reminded_of_what_she_asked_for_without_a_question(
         ({"channel": "shop"}, "Ruth"),
         ({"text": "Call the mill: the pond is frozen."}, "Ruth"),
         ({"text": "Call the dentist at 555 0199."}, "Ruth"),
+        ({"text": "Don't forget: the pond is frozen today, call the dentist."}, "Ruth"),
         ({}, "Olaf"),
     ],
 )
