@@ -161,7 +161,7 @@ _SPACED_MONTH = rf" (?:{MONTH})"
 _DAY_ALONE = re.compile(
     r"(?:(?<![a-z'])(?:the|am|zum|vom|bis|dem|den|le|du|au|el|al|del|dia|ayin|il|dal|op|on|by|um"
     rf"|desde el|since the|not the) )(\d{{1,2}})(?:st|nd|rd|th|\."
-    rf"|'?[a-z]{{0,3}})?(?!{_SPACED_MONTH})(?![\d:%]|[.,]\d)(?<!the \d)(?<!the \d\d)"
+    rf"|'?[a-z]{{0,3}})?(?!{_SPACED_MONTH})(?![\d:%]|[.,]\d| uhr)(?<!the \d)(?<!the \d\d)"
     rf"|(?<!\w)the (\d{{1,2}})(?![\d:%\w]|[.,]\d)(?! (?!of|at|in|and|or|to|till|until|for)[a-z])"
     rf"|(?<![\d.])(?<!\d,)(\d{{1,2}})(?:st|nd|rd|th|号|日)(?! (?:of )?(?:{MONTH}))"
     r"|(?<![\w.,])(?<!to )(?<!at )(?<!past )(?<!um )(?<!nach )(?<!las )"

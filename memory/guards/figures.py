@@ -272,7 +272,7 @@ _CORRECTING = (
 _CORRECTS = re.compile(rf"(?<!\w)(?:{_CORRECTING}|no|non)(?!\w)|不对|不是|应该是|更正")
 _OF_DAYS = re.compile(
     rf"(?<!\w)(?:{WEEKDAY}|{MONTH}|(?:days?|tag|dia|jour|gun) (?:later|spater|despues|apres|sonra)"
-    rf"|still|{_CORRECTING})(?!\w)|不对|不是|应该是|更正"
+    rf"|still|uhr|ach|oh|{_CORRECTING})(?!\w)|不对|不是|应该是|更正"
 )
 """Words of dates and of their corrections."""
 

@@ -144,7 +144,8 @@ def _other_doer(fact: ProposedFact) -> str | None:
 
     "I beat Hennie in 41 moves" does not become "Hennie beat Aurelio in 41 moves".
     """
-    mine = [bare(one) for one in words_of(fact.folded)]
+    words = words_of(fact.folded)
+    mine = [bare(one) for one in words if not one.endswith("n't")]  # "doesn't" is no deed
     named = names_in(fact.text, fact.people, fact.tongue) if not fact.translated else []
     who = next((one.key for one in named if one.key in mine[:2] and _is_doer(one, fact)), None)
     if who is None:
@@ -158,8 +159,8 @@ def _other_doer(fact: ProposedFact) -> str | None:
     if re.search(rf"{own}(?:[,!:]| {_IS} (?:\w+ )?{re.escape(deed)}(?!\w))", fact.folded):
         return None  # "Leo, I did it", or "Leo was invited": others did it.
     together = re.compile(rf"{_WITH} {re.escape(who)}(?!\w)|{own} (?:and|und|et|y) ")
-    heard, words = [fold(one.text) for one in fact.evidence.sources], fact.folded.strip(" .!")
-    if any(together.search(one) or words in one for one in heard):
+    heard, whole = [fold(one.text) for one in fact.evidence.sources], fact.folded.strip(" .!")
+    if any(together.search(one) or whole in one for one in heard):
         return None
     beside = re.compile(rf"{_BESIDE} {told[0][-1]}(?!\w)")  # "Faye is replaced by Mae".
     if beside.search(fact.folded):
@@ -290,6 +291,8 @@ def _turned(fact: ProposedFact) -> str | None:
     """
     if fact.translated or not fact.familiar or mood.denies(fact.text, fact.codes):
         return None
+    if _is_handed_over(fact):
+        return None
     mine = _digits(fact.text)
     parts = [
         (near + len(mine & _digits(text)), one, mood.denied_in(text, one.codes), text)
@@ -319,6 +322,18 @@ def _turned(fact: ProposedFact) -> str | None:
     return None
 
 
+def _is_handed_over(fact: ProposedFact) -> bool:
+    """Whether somebody else of the fact does what a source denies: "I don't, Ben does it"."""
+    mine = set(map(bare, words_of(fact.folded)))
+    return any(
+        not mood.negates(one.text, one.codes) and _IT.search(fold(one.text)) and others & mine
+        for one in fact.evidence.clauses
+        if (others := fact.people & {*map(bare, words_of(fold(one.text)))})
+        and others.isdisjoint(words_of(fold(one.speaker or "")))
+    )
+
+
+_IT = re.compile(r"(?<!\w)(?:it|das|es|lo|la|le|onu|het|dat)(?!\w)")
 _DENIED = "What it cites says that this is not so: keep the negation"
 
 

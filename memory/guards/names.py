@@ -54,7 +54,8 @@ _COMMON = word_set(
     sofern falls sobald solange number nummer aunque porque mientras puisque comme i ok god
     internet web email tv utc cet gmt am pm english german french spanish turkish chinese italian
     japanese portuguese dutch russian american british european swiss austrian polish greek arabic
-    mandarin christmas easter carnival ramadan halloween new year's eve year spring summer autumn
+    mandarin christmas natale weihnachten weihnacht navidad noel kerst easter pasqua ostern pascua paques
+    pasen ferragosto carnival ramadan halloween new year's eve year spring summer autumn
     winter fall festival lent advent pentecost whitsun eid lunar lantern epiphany mother's father's
     day boxing room hall unit flat floor no class line route gate platform station lake river mount
     mountain street road square avenue bridge church school university hospital hotel museum
@@ -236,12 +237,14 @@ def mistaken(
             if not (word[:1].isupper() and strange) or _is_common(word, other):
                 continue
             before = said[max(0, place - len(runs[0])) : place][::-1]
-            same = (before == runs[0], said[place + 1 :][: len(runs[1])] == runs[1])
+            ends = _ENDS.match(heard.text, found[place].end())  # "piazza Maggiore. Costa 20 euro"
+            same = (before == runs[0], not ends and said[place + 1 :][: len(runs[1])] == runs[1])
             if all(same) if whole else any(a and b for a, b in zip(same, runs, strict=True)):
                 return word
     return None
 
 
+_ENDS = re.compile(r"[\"'”»)]*\s*[.!?\n]")
 _OPENS = re.compile(r"(?:^|[.!?\n:]\s*)[\u00a1\u00bf]?$")
 _WORDS = re.compile(r"[^\W_]+(?:['\u2019][^\W\d_]+)?")
 

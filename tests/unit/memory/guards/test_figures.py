@@ -136,6 +136,10 @@ LEFT = [
     ("I sold 60 kg at 45 cents a kilo.", "Ana got 0.45 per kilo."),
     ("The calf came early. Now 47 kg, yesterday 41.", "The calf weighs 47 kg."),
     ("20 boards, 5 broken.", "15 boards are whole."),
+    (
+        "Freitag um 15 Uhr hab ich einen Arzttermin... ach nein, erst am 4. Dezember.",
+        "Ana hat am 4. Dezember 2026 einen Arzttermin.",
+    ),
     ("It slips to the ninth, not the fourth.", "It slips by five days to the ninth."),
     ("The next sessions: Thursday 29 October and another in 2 weeks.", "The other is 12 November."),
     ("Not today, Ben comes tomorrow.", "Ben comes on 23 October 2026."),

@@ -66,6 +66,8 @@ MOODS = [
 ]
 
 OTHERS = [
+    ("I don't do the Bern market any more. Ben does it.", "Ana does the Bern market."),
+    ("I don't do the Bern market any more. Ben does not do it.", "Ben does the Bern market."),
     ("Bluebell had her calf today.", "Buttercup had her calf today."),
     ("Il manque un arbitre, Thibault a une entorse.", "Théodore a une entorse."),
     ("Tarık başrolü istiyor ama o gün yok.", "Ana başrolü istiyor ama o gün yok."),
@@ -93,6 +95,10 @@ OTHERS = [
 
 DOERS = [
     ("I live with Tarik in Utrecht.", "Tarik lives in Utrecht."),
+    ("I don't do the Bern market any more. Ben does it.", "Ben does the Bern market."),
+    ("I don't do the market. Ben does it.", "Ana doesn't do the market any more; Ben does."),
+    ("Ich mache den Markt nicht mehr. Ben macht das.", "Ben macht den Markt."),
+    ("Il banco è in piazza Maggiore. Costa 120 euro.", "Il banco di Natale costa 120 euro."),
     ("Ich wohne mit Tarik in Bern.", "Tarik wohnt in Bern."),
     ("Tarik and I will marry in May.", "Tarik will marry in May."),
     ("I vaccinated Tarik on Monday.", "Tarik was vaccinated."),
