@@ -54,8 +54,8 @@ _COMMON = word_set(
     sofern falls sobald solange number nummer aunque porque mientras puisque comme i ok god
     internet web email tv utc cet gmt am pm english german french spanish turkish chinese italian
     japanese portuguese dutch russian american british european swiss austrian polish greek arabic
-    mandarin christmas natale weihnachten weihnacht navidad noel kerst easter pasqua ostern pascua paques
-    pasen ferragosto carnival ramadan halloween new year's eve year spring summer autumn
+    mandarin christmas natale weihnachten weihnacht navidad kerst easter pasqua ostern pascua paques
+    pasen carnival ramadan halloween new year's eve year spring summer autumn
     winter fall festival lent advent pentecost whitsun eid lunar lantern epiphany mother's father's
     day boxing room hall unit flat floor no class line route gate platform station lake river mount
     mountain street road square avenue bridge church school university hospital hotel museum
