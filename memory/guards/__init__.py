@@ -4,7 +4,7 @@ from memory.guards import persona
 from memory.guards.dates import days_of, weekdays_in
 from memory.guards.figures import is_of_another
 from memory.guards.grounding import Doubt, is_plain, ungrounded
-from memory.guards.lexicon import fold, languages
+from memory.guards.lexicon import fold, languages, telling
 from memory.guards.mood import negates, without_reminder
 from memory.guards.numbers import in_digits
 from memory.guards.overlap import (
@@ -78,6 +78,7 @@ __all__ = [
     "speakers_of",
     "speaks_of_oneself",
     "stands_near",
+    "telling",
     "ungrounded",
     "violation",
     "weekdays_in",

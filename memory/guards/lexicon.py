@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection
-from functools import lru_cache
+from collections.abc import Collection, Iterable
+from functools import cache, lru_cache
 
 from memory.text import cached_by_text, stem
 
@@ -178,6 +178,22 @@ def language(text: str) -> str | None:
     """The language of `text`, if it is clear."""
     likely = languages(text)
     return likely[0] if len(likely) == 1 else None
+
+
+def telling(words: Iterable[str], text: str) -> tuple[str, ...]:
+    """The folded `words` that carry content in the language of `text`; all if none does.
+
+    They may be stems. English stop words are left out where terms are made.
+    """
+    found, code = tuple(words), next(iter(languages(text)), "en")
+    common = () if code == "en" else _function_stems(code)
+    return tuple(one for one in found if one not in common) or found
+
+
+@cache
+def _function_stems(code: str) -> frozenset[str]:
+    words = FUNCTION_WORDS.get(code, frozenset())
+    return words | {stem(one) for one in words}
 
 
 def may_be_english(text: str) -> bool:

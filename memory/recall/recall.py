@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from memory import entities, journal, telemetry
 from memory.errors import InputError, ModelError
 from memory.events import event_class_of
 from memory.facts import Counted, Matches, Row, SemanticMemory, Vector
+from memory.guards import telling
 from memory.journal import Listeners, Told, links
 from memory.models import HashingEmbeddings
 from memory.recall.episodes import SPEAKERS
@@ -515,7 +516,8 @@ class _Memory:
 
     async def read(self, text: str) -> tuple[Query, Vector | None] | None:
         """A query and its vector, if the embedder gives one; None for one that asks nothing."""
-        query = read_query(text, await named_speakers(self.store, self.scope, text))
+        read = read_query(text, await named_speakers(self.store, self.scope, text))
+        query = replace(read, terms=telling(read.terms, text))
         if asks_nothing(text, [*self.settings.names, *query.people]):
             return None
         try:

@@ -348,6 +348,12 @@ async def test_nothing_fits_where_only_a_common_word_of_many_meets(asking: Askin
     assert len(await asking.ask("shop")) == 10
 
 
+async def test_function_words_of_a_language_prove_nothing(asking: Asking) -> None:
+    await asking.hear("Im Keller reifen sechzig Laibe, die wir verkauft haben.")
+    assert await asking.ask("Wie viele Ziegen haben wir?") == []
+    assert len(await asking.ask("Wie viele Laibe haben wir?")) == 1
+
+
 async def test_a_word_of_everybody_is_found_when_it_is_all_that_is_asked(asking: Asking) -> None:
     for number in range(300):
         await asking.learn(f"Ana met guest {number}", speaker="Ana")
