@@ -70,7 +70,7 @@ def merged(
     """Merge duplicates among `found` (best first), and mark what no longer holds.
 
     A fact that restates its source entry is merged with it, at the entry's own rank, so that making
-    facts of some entries moves no others. Any other fact takes the entry's place if it has the
+    facts of some entries moves no others. A fact that other words for it found, or any other, takes the entry's place if it has the
     entry's words of the query (`wanted`). Equal texts are merged at the better rank. `facts`: those
     made from the found entries, and their successors, by id; some of `found` may be left out.
     """
@@ -85,7 +85,7 @@ def merged(
     left: dict[str, Candidate] = {}
     for fact in given:
         source = _said_by(fact.row, said_in)
-        if source is None:
+        if source is None or _is_called(fact.row, said_in[source], wanted):
             left[fact.id] = fact
         else:
             said[source].append(fact)
@@ -277,6 +277,12 @@ def _said_by(fact: Row, entries: Mapping[str, Row]) -> str | None:
     }
     says = words_of(fact) - names
     return next((str(one) for one in sources if says <= words_of(entries[one])), None)
+
+
+def _is_called(fact: Row, entry: Row, wanted: Collection[str]) -> bool:
+    """Whether other words for a fact are in the query, and not in its entry."""
+    other = set[str]().union(*map(terms, fact.payload.get("other_words") or ()))
+    return not (other - words_of(entry)).isdisjoint(wanted)
 
 
 def _with_facts(entry: Candidate, facts: Sequence[Candidate], wanted: Collection[str]) -> Candidate:

@@ -570,3 +570,12 @@ def test_a_new_value_of_another_thing_stays_below_the_answer() -> None:
     for later, first in ((other, "old"), (new, "new")):
         found = placed(query, [], [(old, 3.0), (later, 1.0)])
         assert ids(newer_value_first(found, query))[0] == first
+
+
+def test_a_fact_that_other_words_found_stands_at_its_own_rank() -> None:
+    entry = row("e1", "The vat holds sixty wheels. The cellar is at eleven degrees today.")
+    known = fact("f1", "The cellar is at eleven degrees.", "e1", other_words=["temperature"])
+    query = read_query("temperature", [])
+    found = placed(query, [(entry, 0.1)], [(known, 3.0)])
+    [one] = merged(found, {known.id: known}, query.terms)
+    assert (one.row.id, one.score) == (known.id, found[0].score)
