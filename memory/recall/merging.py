@@ -70,9 +70,10 @@ def merged(
     """Merge duplicates among `found` (best first), and mark what no longer holds.
 
     A fact that restates its source entry is merged with it, at the entry's own rank, so that making
-    facts of some entries moves no others. A fact that other words for it found, or any other, takes the entry's place if it has the
-    entry's words of the query (`wanted`). Equal texts are merged at the better rank. `facts`: those
-    made from the found entries, and their successors, by id; some of `found` may be left out.
+    facts of some entries moves no others. Any other fact, and one that other words for it found,
+    takes the entry's place if it has the entry's words of the query (`wanted`). Equal texts are
+    merged at the better rank. `facts`: those made from the found entries, and their successors, by
+    id; some of `found` may be left out.
     """
     entries = {one.row.payload["op"]: one for one in found if one.row.payload["kind"] == "episode"}
     given = [one for one in found if one.row.payload["kind"] == "fact"]
