@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, cast
@@ -163,24 +163,31 @@ async def _of_projects(
     entries = await journal.read_many(context.store, context.scope, sorted(ids))
     found = dict[str, Page | None]()
     for key, slot in wanted.items():
-        mine = [fact for fact in newest if belongs(fact, key, slot, entries)]
+        mine = [fact for fact in newest if belongs(fact, key, slot, entries, context.owners)]
         if context.state.get("owned"):
             mine = pages.borne_out(mine, None, senders, context.owners)
         found[pages.project_id(key)] = pages.made(pages.project_id(key), {}, mine)
     return found
 
 
-def belongs(fact: Fact, key: str, project: Project, entries: Mapping[str, JournalEntry]) -> bool:
+def belongs(
+    fact: Fact,
+    key: str,
+    project: Project,
+    entries: Mapping[str, JournalEntry],
+    owners: Collection[str] = (),
+) -> bool:
     """Whether a fact is about a project.
 
     It is if it or its entry names the project, if the project's summary names one of its entities,
-    or if it shares two words with the project's key and summary, numbers and dates aside.
+    owners and its speaker aside, or if it shares two words with the project's key and summary,
+    numbers and dates aside.
     """
     about = f"{key.replace('_', ' ').replace('-', ' ')} {project['summary']}"
     sources = [entries[id_] for id_ in fact["source_entries"] if id_ in entries]
     if names_project(fact["text"], key) or any(key in one["related_projects"] for one in sources):
         return True
-    people = {fact["speaker"]}
+    people = {fact["speaker"], *owners}
     if any(says(about, name) for name in fact["entities"] if name not in people):
         return True
     shared = set(content_stems(about)) & set(content_stems(fact["text"]))

@@ -182,3 +182,10 @@ def test_a_fact_belongs_to_the_project_that_it_speaks_of(
     source = entry("e", related_projects=["second_shop"])
     named = fact("f", "It is late.", source_entries=["e"])
     assert belongs(named, "second_shop", project, {"e": source})
+
+
+def test_a_fact_belongs_to_no_project_for_the_name_of_an_owner() -> None:
+    project: Any = {"summary": "Second shop in Lendgasse, as Ada decided", "status": "active"}
+    about = fact("f", "The loan of the bank is 9,000 euros.", entities=["Ada"], speaker="Ben")
+    assert belongs(about, "second_shop", project, {})
+    assert not belongs(about, "second_shop", project, {}, ["Ada"])
