@@ -8,7 +8,7 @@ from datetime import date, datetime
 from itertools import pairwise
 
 from memory.guards import clock, dates, mood, numbers
-from memory.guards.lexicon import MONTH, WEEKDAY, alike, content, fold, languages, sentences
+from memory.guards.lexicon import MONTH, WEEKDAY, alike, content, fold, languages, sentences_of
 from memory.guards.reading import ProposedFact, Source, in_all_digits, whole
 from memory.text import local, shown_day
 
@@ -134,7 +134,7 @@ def _answered_no(sources: Sequence[Source]) -> dict[Source, str]:
     """
     told = sorted(sources, key=lambda each: each.at)
     return {
-        one: one.text[: sentences(one.text)[-1][0]]
+        one: one.text.rstrip().removesuffix(sentences_of(one.text)[-1])
         for one, answer in pairwise(told)
         if one.text.rstrip().endswith("?")
         and mood.opens_with_denial(answer.text, languages(answer.text))
@@ -198,7 +198,7 @@ def _dated(fact: ProposedFact) -> list[tuple[str, list[dates.Days]]]:
     return [
         (text, [dates.days_of(one, evidence.said(source.at)) for one in in_all_digits(text)])
         for source in sorted(evidence.sources, key=lambda each: each.at)
-        for _, text in sentences(source.text)
+        for text in sentences_of(source.text)
     ]
 
 

@@ -19,7 +19,7 @@ from memory.guards.lexicon import (
     alike,
     fold,
     joined,
-    sentences,
+    sentences_of,
     word_set,
 )
 from memory.text import cached_by_text
@@ -92,7 +92,7 @@ def is_title(word: str) -> bool:
 def _names(text: str, tongue: str | None, known: Collection[str]) -> Iterator[Name]:
     if HAN.search(text):
         yield from _chinese(text, known)
-    for _, sentence in sentences(text):
+    for sentence in sentences_of(text):
         tokens = [*_TOKEN.finditer(sentence)]
         for place, token in enumerate(tokens):
             written = token.group()

@@ -20,7 +20,7 @@ from memory.guards.lexicon import (
     content,
     fold,
     languages,
-    sentences,
+    sentences_of,
     word_set,
     words_of,
 )
@@ -221,8 +221,8 @@ def repeats(text: str, sources: Sequence[str], names: Collection[str] = ()) -> b
     Its content words, and its numbers, stand in one sentence of a source in the same order, and
     neither denies what the other says. `names` may stand in it besides, as those of the speakers.
     """
-    told = [part for one in sources for _, part in sentences(one)]
-    mine = [part for _, part in sentences(text) if part.strip()]
+    told = [part for one in sources for part in sentences_of(one)]
+    mine = sentences_of(text)
     return bool(mine) and all(any(_repeats(one, each, names) for each in told) for one in mine)
 
 
@@ -331,10 +331,10 @@ def rewords(
         dated: The dates and numbers of the text were compared with the source already.
     """
     codes = languages(text)
-    said = (without_request(part) for _, part in sentences(source))
+    said = (without_request(part) for part in sentences_of(source))
     told = [part for part in said if _is_said_as(part, text, codes)]
     clauses = [one for part in told for one in _CLAUSE.split(part) if one.strip()]
-    parts = [one for _, part in sentences(text) for one in _PART.split(part) if one.strip()]
+    parts = [one for part in sentences_of(text) for one in _PART.split(part) if one.strip()]
     own = left = 0
     for part in parts:
         if not _denies_alike(part, clauses, codes):
