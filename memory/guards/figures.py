@@ -106,11 +106,15 @@ _DAY = (
     r"|aujourd'hui|demain|oggi|domani|(?:this|next) week|(?:diese|nachste) woche"
     r"|(?:esta|proxima) semana|semana que viene|cette semaine|semaine prochaine)(?!\w)"
 )
-_OH = "sorry|wait|i mean|perdon|pardon|doch"
+_CORRECTION = (
+    "sorry|wait|i mean|make (?:it|that)|correction|oops|ich meine|halt|quatsch|korrektur|perdon"
+    "|digo|quiero decir|mejor dicho|pardon|je veux dire|enfin|scusa|anzi|desculpa|pardon yok"
+)
+"""With one of these a speaker takes back the day or the number just before."""
 _NOT = re.compile(
     r"(?<!\w)(?:not|nicht|no|non|pas|instead of|rather than|statt|en vez de|au lieu de)"
     rf" (?:(?:on|the|am|den|dem|der|el|la|le) )*{_DAY}"
-    rf"|(?<!\w){_DAY}(?=[,.]? (?:(?:no|nein|non)(?:,|,? (?:{_OH}))|{_OH}),?"
+    rf"|(?<!\w){_DAY}(?=[,.]? (?:(?:no|nein|non)(?:,|,? (?:{_CORRECTION}))|{_CORRECTION}|doch),?"
     rf" (?:the |am |el |le )?{_DAY})"
 )
 """A day that is not the one, or was a slip: "not the 4th", "Wednesday no sorry Thursday"."""
@@ -236,10 +240,9 @@ _REFUSES = re.compile(
 
 _OF_DAYS = re.compile(
     rf"(?<!\w)(?:{WEEKDAY}|{MONTH}|(?:days?|tag|dia|jour|gun) (?:later|spater|despues|apres|sonra)"
-    r"|sorry|mean|meant|instead|rather|actually|still|make (?:it|that)|correction|wait|oops"
-    r"|entschuldigung|meine?|meinte|doch|sondern|lieber|stattdessen|nein|korrektur"
-    r"|perdon|digo|quiero decir|quise decir|mejor|pardon|desole|plutot|enfin|yok|duzeltme"
-    r"|daha dogrusu)(?!\w)|不对|不是|应该是|更正"
+    rf"|{_CORRECTION}|mean|meant|instead|rather|actually|still|entschuldigung|meine?|meinte|doch"
+    r"|sondern|lieber|stattdessen|nein|quise decir|mejor|desole|plutot|yok|duzeltme|daha dogrusu)"
+    r"(?!\w)|不对|不是|应该是|更正"
 )
 """Words of dates and of their corrections."""
 
@@ -291,8 +294,7 @@ def _is_taken_back(number: numbers.Number, fact: ProposedFact) -> bool:
 _SLIP = re.compile(
     r"(?<![\w.,:/])(?P<name>[^\W\d]+ )?(?P<number>\d[\d.,]*)(?P<unit>(?: [^\W\d]+){0,3})"
     r"(?:,| -| \u2013| \.\.\.|\u2026)? (?:(?:no|non|nein|ah|ach|eh|euh|uh|er),? )?"
-    r"(?:sorry|wait|i mean|make that|correction|ich meine|halt|quatsch|perdon|digo|quiero decir"
-    r"|mejor dicho|pardon|je veux dire|enfin|scusa|anzi|desculpa|pardon yok),? "
+    rf"(?:{_CORRECTION}),? "
     r"(?=(?P=name)?\d[\d.,]*(?:[,.;!]|$| (?:for|fur|por|para|pour|per|to|in|at|on|um|am|a)\b"
     r"|(?P=unit)(?!\w)))"
 )
