@@ -206,17 +206,6 @@ def _dated(fact: ProposedFact) -> list[tuple[str, list[dates.Days]]]:
     ]
 
 
-def _names_only(text: str, read: Sequence[dates.Days], named: dates.Named) -> bool:
-    """Whether a sentence names the day and, without a verb, says nothing else of its own."""
-    return _hold(read, [named]) and _VERB.search(fold(text)) is None
-
-
-_VERB = re.compile(
-    r"(?<!\w)(?:is|are|was|were|be|will|comes?|goes|meets?|starts?|begins?|ist|sind|war|wird|kommt"
-    r"|beginnt|findet|feiern|es|son|sera|viene|empieza|est|sont|vient|commence|olacak|var)(?!\w)"
-)
-
-
 def _hold(read: Sequence[dates.Days], named: Sequence[dates.Named]) -> bool:
     return any(dates.holds(one, day) for one in read for day in named)
 
