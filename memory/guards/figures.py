@@ -68,13 +68,8 @@ def _is_counted(time: clock.ClockTime, fact: ProposedFact) -> bool:
 
 _MOMENTS = 5
 """Minutes between an event and the message that tells of it, at most."""
-_BEFORE = re.compile(
-    r"(?<!\w)(?:before|earlier|davor|vorher|fruher|antes|avant|plus tot|once|erken)(?!\w)"
-)
-_AFTER = re.compile(
-    r"(?<!\w)(?:after|later|late|danach|spater|despues|tarde|apres|plus tard|en retard|sonra|gec)"
-    r"(?!\w)"
-)
+_BEFORE = re.compile(rf"(?<!\w)(?:{clock.BEFORE})(?!\w)")
+_AFTER = re.compile(rf"(?<!\w)(?:{clock.AFTER}|late|tarde|en retard|gec)(?!\w)")
 _SPANS = tuple(
     (re.compile(pattern), minutes)
     for pattern, minutes in (
@@ -464,8 +459,8 @@ def _spans(fact: ProposedFact) -> set[float]:
 
 
 _APART = re.compile(
-    r"(?<!\w)(?:between|before|after|later|earlier|apart|zwischen|vor|nach|spater|fruher|entre|antes"
-    r"|despues|avant|apres|once|sonra|ara\w*)(?!\w)|之前|之后|相隔|间隔"
+    rf"(?<!\w)(?:{clock.BEFORE}|{clock.AFTER}|between|apart|zwischen|vor|nach|entre|ara\w*)(?!\w)"
+    r"|之前|之后|相隔|间隔"
 )
 _REMAINS = re.compile(
     r"(?<!\w)(?:remain\w*|left|ubrig\w*|bleib\w*|qued\w*|rest\w*|kal(?:ir|di|iyor)\w*)(?!\w)|剩"

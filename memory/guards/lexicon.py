@@ -440,10 +440,3 @@ CURRENCIES = {
     }.items()
     for name in names.split()
 }
-EARLIER = re.compile(
-    r" ?(?:before|earlier|prior|ago|vorher|zuvor|antes|avant|plus tot|once|之?前)(?!\w)"
-)
-LATER = re.compile(
-    r" ?(?:after|later|from now|danach|spater|despues|mas tarde|apres|plus tard|sonra|之?后)(?!\w)"
-)
-"""Behind a length of time: the direction in which it counts."""

@@ -38,13 +38,13 @@ from memory.guards.persona import speaks_of_oneself
 from memory.guards.reading import Source, agrees, consents, in_all_digits
 from memory.records import Fact, JournalEntry
 from memory.text import (
-    MONTHS,
-    WEEKDAYS,
+    DATE_WORDS,
     asks,
     cached_by_text,
     content_stems,
     name_key,
     says,
+    sentences,
     stem,
     term_set,
     terms,
@@ -67,8 +67,7 @@ COPIED, OWN = 0.6, 0.5
 """A text is a copy at this share of its runs, unless its sources have this share of its terms."""
 
 _ESCAPES = re.compile(r"\\[ntr]")
-_PASSAGES = re.compile(r"[\n{}\[\]|]+|(?<=[.!?])\s+")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_VALUES = re.compile(r"[\n{}\[\]|]+")
 
 
 class Said(NamedTuple):
@@ -186,13 +185,13 @@ def _words_of(speaker: str | None, said: Sequence[Said]) -> list[str]:
 
 
 def _statements(speaker: str | None, said: Sequence[Said]) -> list[str]:
-    texts = (one for text in _words_of(speaker, said) for one in _SENTENCE.split(text))
+    texts = (one for text in _words_of(speaker, said) for one in sentences(text))
     return [one for one in texts if not asks(one)]
 
 
 @cached_by_text(1_024)
 def _passages(text: str) -> Sequence[str]:
-    return tuple(one for one in _PASSAGES.split(_ESCAPES.sub("\n", text)) if one.strip())
+    return tuple(one for part in _VALUES.split(_ESCAPES.sub("\n", text)) for one in sentences(part))
 
 
 @cached_by_text(8_192)
@@ -306,9 +305,6 @@ turns us use used uses want wanted wants week weeks went will work works would y
 """Words that claim nothing by themselves."""
 _PLAIN_STEMS = _PLAIN | {stem(one) for one in _PLAIN}
 
-_TIMES = frozenset(fold(one) for one in (*MONTHS, *WEEKDAYS))
-_TIME_STEMS = _TIMES | {stem(one) for one in _TIMES}
-
 Codes: TypeAlias = tuple[str, ...]
 
 _OPPOSITES = frozenset(("un", "non", "dis", "in", "im"))
@@ -339,7 +335,7 @@ def rewords(
     for part in parts:
         if not _denies_alike(part, clauses, codes):
             return False
-        words = [one for one in _claiming(part, codes) if not (dated and one in _TIME_STEMS)]
+        words = [one for one in _claiming(part, codes) if not (dated and one in DATE_WORDS)]
         mine = _forms_in(words, told, codes)
         other = [one for one in words if one not in mine and one not in _names(names)]
         known = _forms_in(other, earlier, codes)
