@@ -9,7 +9,7 @@ words of its sources, comes from that part.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -106,17 +106,12 @@ def from_elsewhere(text: str, cited: Sequence[str], others: Sequence[str]) -> bo
     if own < OWN and copied(text, others) >= COPIED:
         return True
     known = mine & frozenset[str]().union(*map(term_set, cited))
-    for passage in passages(others):
+    for passage in chain.from_iterable(map(_passages, others)):
         there = mine & term_set(passage)
         adds = bool(known - there) and own >= BORNE
         if len(there) / len(mine) >= max(ELSEWHERE, own + 1e-9) and not adds:
             return True
     return False
-
-
-def passages(texts: Iterable[str]) -> Iterator[str]:
-    """Lines, sentences and JSON values of `texts`."""
-    return chain.from_iterable(_passages(text) for text in texts)
 
 
 def speaker_of(text: str, given: str | None, said: Sequence[Said]) -> str | None:
@@ -191,6 +186,7 @@ def _statements(speaker: str | None, said: Sequence[Said]) -> list[str]:
 
 @cached_by_text(1_024)
 def _passages(text: str) -> Sequence[str]:
+    """Lines, sentences and JSON values of a text."""
     return tuple(one for part in _VALUES.split(_ESCAPES.sub("\n", text)) for one in sentences(part))
 
 
