@@ -62,7 +62,7 @@ EMBEDDED_CHARS = 4_000
 """Characters of a text that are embedded: an embedder refuses a longer one every time."""
 
 MOST_WAITING = 128
-"""Rows that are embedded at once, at most; so many agents are known of whom fewer wait."""
+"""Waiting rows that a write hands on; and agents of whom it is kept that none waits."""
 
 _FIXED = ("id", "op", "access_count", "last_access")
 """Fields of a fact that `update` never changes."""
@@ -138,10 +138,10 @@ class SemanticMemory:
         self._embeddings: Embeddings | None = None
         self._table: MemoryTable | None = None
         self._mem0: Mem0 | None = None
-        self.waiting: dict[Scope, list[Waiting]] = {}
-        """The rows that wait, for agents of whom all are known: [] spares a look at each run.
+        self.all_embedded: set[Scope] = set()
+        """Agents of whom no row waits for its vector: it spares a look at each run.
 
-        Others are kept from their writing to the first try to embed them.
+        What another process adds shows with the next row that is written.
         """
 
     # Facts.
@@ -232,18 +232,18 @@ class SemanticMemory:
 
     # The index: facts and journal entries together.
 
-    async def put_episodes(self, scope: Scope, rows: Sequence[Episode]) -> None:
+    async def put_episodes(self, scope: Scope, rows: Sequence[Episode]) -> list[Waiting]:
         """Index journal entries, all or none: found by words at once, by meaning once embedded.
 
         A standing episode is updated; it keeps its vector while the text to embed stays the same.
+        Returns the scope's newest rows that wait, for `embed_waiting`.
         """
         checked = checked_form(list(rows), _EPISODES, "an episode")
-        await self.run(self._put_episodes, scope, checked)
+        return await self.run(self._put_episodes, scope, checked)
 
     async def drop_episodes(self, scope: Scope, ids: Sequence[str]) -> int:
         """Remove the episodes with these entry ids; return how many there were."""
         filters = {**scope_filters(scope), "kind": "episode", "op": list(ids)}
-        self.waiting.pop(scope, None)
         return await self.run(lambda: self.open_table().delete(filters))
 
     async def file_number(self) -> int:
@@ -258,36 +258,34 @@ class SemanticMemory:
         table, filters = self.open_table, {**scope_filters(scope), "id": list(ids)}
         await self.run(lambda: table().touch([row.id for row in table().select(filters)], at))
 
-    async def embed_waiting(self, limit: int, scope: Scope | None = None) -> int:
-        """Embed the newest `limit` rows that wait, of one scope or all; return how many."""
-        # Taken out: what is forgotten before the next try must not reach the embedder.
-        waiting = self.waiting.pop(scope, None) if scope else None
-        if waiting is None:
-            waiting = await self.run(self._look, scope)
-        rows = waiting[:limit]
+    async def embed_waiting(
+        self, limit: int, scope: Scope | None = None, written: Sequence[Waiting] = ()
+    ) -> int:
+        """Embed the newest `limit` rows that wait, of one scope or all; return how many.
+
+        `written`: what the write just before gave. Nobody keeps it for a second try: what was
+        forgotten since must not reach the embedder.
+        """
+        if not written and scope in self.all_embedded:
+            return 0
+        rows = written[:limit] or await self.run(self._waiting, limit, scope)
         if rows:
             vectors = await self.embed([row.text for row in rows])
             await self.run(self._keep_vectors, rows, vectors, scope)
-        elif scope:
-            self.waiting.setdefault(scope, [])
         return len(rows)
 
-    def _look(self, scope: Scope | None, *, keep: bool = False) -> list[Waiting]:
-        """The newest rows that wait. Blocking.
-
-        That a scope has none is kept, and with `keep` its rows are, for the next try. What another
-        process adds shows with the next row that is written.
-        """
-        table, filters = self.open_table(), scope_filters(scope) if scope else {}
-        with table.lock:  # a look that was overtaken must not be kept
-            found = table.unembedded(filters, MOST_WAITING)
-            if scope is None or len(self.waiting) == MOST_WAITING:
-                self.waiting.clear()
-            if scope:
-                self.waiting.pop(scope, None)
-                if not found or (keep and len(found) < MOST_WAITING):
-                    self.waiting[scope] = found
-        return found
+    def _waiting(self, limit: int, scope: Scope | None) -> list[Waiting]:
+        """The newest rows that wait. Whether a scope has any is kept. Blocking."""
+        table = self.open_table()
+        with table.lock:  # else a row that is written meanwhile would count as embedded
+            rows = table.unembedded(scope_filters(scope) if scope else {}, limit)
+            if scope and rows:
+                self.all_embedded.discard(scope)
+            elif scope:
+                if len(self.all_embedded) == MOST_WAITING:
+                    self.all_embedded.clear()
+                self.all_embedded.add(scope)
+        return rows
 
     async def count_unembedded(self, scope: Scope | None = None) -> int:
         """The number of rows without a vector of the embedder in use; of one scope, or of all."""
@@ -354,7 +352,7 @@ class SemanticMemory:
         """Close the table after any write in progress; a later call opens it again."""
         with self._opening:
             table, self._mem0, self._table = self._table, None, None
-            self.waiting.clear()
+            self.all_embedded.clear()
         # Outside of the lock: whoever opens the table again need not wait.
         if table is not None:
             table.close()
@@ -490,7 +488,7 @@ class SemanticMemory:
             _existing(mem0.table, scope, fact_id)
             mem0.delete(fact_id)
 
-    def _put_episodes(self, scope: Scope, rows: Sequence[Episode]) -> None:
+    def _put_episodes(self, scope: Scope, rows: Sequence[Episode]) -> list[Waiting]:
         table, ids = self.open_table(), scope_filters(scope)
         with table.transaction():
             wanted = {row_id(scope, row): {**ids, **row} for row in rows}
@@ -501,7 +499,7 @@ class SemanticMemory:
                 elif "terms" in payload or standing[id_] != payload:
                     # Index terms cannot be read back from the table to be compared.
                     table.update(id_, None, payload)
-        self._look(scope, keep=True)
+            return self._waiting(MOST_WAITING, scope)
 
     def _keep_vectors(
         self, waiting: Sequence[Waiting], vectors: Mapping[str, Vector], scope: Scope | None
@@ -513,7 +511,7 @@ class SemanticMemory:
             rows = table.select({"id": list(texts)})
             kept = [row for row in rows if embedded_text(row.payload) == texts[row.id]]
             table.set_vectors({row.id: vectors[texts[row.id]] for row in kept})
-        self._look(scope)
+        self._waiting(1, scope)
 
 
 def row_id(scope: Scope, episode: Episode) -> str:

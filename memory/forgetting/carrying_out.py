@@ -438,7 +438,6 @@ async def mend(
 
 async def erase_memories(semantic: SemanticMemory, whose: Mapping[str, str]) -> int:
     """Remove every row that `whose` filters, of an agent or of a user; return how many."""
-    semantic.waiting.clear()
     facts = await semantic.run(_delete_facts, semantic, {**whose, "kind": "fact"})
     others = await semantic.run(lambda: semantic.open_table().delete(whose))
     await semantic.scrub()

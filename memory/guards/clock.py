@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from memory.guards.lexicon import EARLIER, LATER
-
 
 class ClockTime(NamedTuple):
     """A time of day that a text names."""
@@ -183,8 +181,15 @@ def holds(times: Iterable[ClockTime], named: ClockTime) -> bool:
     return False
 
 
+BEFORE = "before|earlier|prior|ago|davor|vorher|zuvor|fruher|antes|avant|plus tot|once|erken"
+AFTER = "after|later|from now|danach|spater|despues|mas tarde|apres|plus tard|sonra"
+"""Beside a length of time: the direction in which it counts."""
+_BEFORE = re.compile(rf" ?(?:{BEFORE}|之?前)(?!\w)")
+_AFTER = re.compile(rf" ?(?:{AFTER}|之?后)(?!\w)")
+
+
 def directions(digits: str, end: int) -> tuple[int, ...]:
     """The directions in which a length of time may count, by the word behind it."""
-    if EARLIER.match(digits, end):
+    if _BEFORE.match(digits, end):
         return (-1,)
-    return (1,) if LATER.match(digits, end) else (1, -1)
+    return (1,) if _AFTER.match(digits, end) else (1, -1)

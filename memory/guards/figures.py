@@ -19,7 +19,7 @@ from memory.guards.lexicon import (
     content,
     fold,
     languages,
-    sentences,
+    sentences_of,
     word_set,
 )
 from memory.guards.reading import ProposedFact, Source, in_all_digits, whole
@@ -81,13 +81,8 @@ def _is_counted(time: clock.ClockTime, fact: ProposedFact) -> bool:
 
 _MOMENTS = 5
 """Minutes between an event and the message that tells of it, at most."""
-_BEFORE = re.compile(
-    r"(?<!\w)(?:before|earlier|davor|vorher|fruher|antes|avant|plus tot|once|erken)(?!\w)"
-)
-_AFTER = re.compile(
-    r"(?<!\w)(?:after|later|late|danach|spater|despues|tarde|apres|plus tard|en retard|sonra|gec)"
-    r"(?!\w)"
-)
+_BEFORE = re.compile(rf"(?<!\w)(?:{clock.BEFORE})(?!\w)")
+_AFTER = re.compile(rf"(?<!\w)(?:{clock.AFTER}|late|tarde|en retard|gec)(?!\w)")
 _SPANS = tuple(
     (re.compile(pattern), minutes)
     for pattern, minutes in (
@@ -119,11 +114,15 @@ _DAY = (
     r"|aujourd'hui|demain|oggi|domani|(?:this|next) week|(?:diese|nachste) woche"
     r"|(?:esta|proxima) semana|semana que viene|cette semaine|semaine prochaine)(?!\w)"
 )
-_OH = "sorry|wait|i mean|perdon|pardon|doch"
+_CORRECTION = (
+    "sorry|wait|i mean|make (?:it|that)|correction|oops|ich meine|halt|quatsch|korrektur|perdon"
+    "|digo|quiero decir|mejor dicho|pardon|je veux dire|enfin|scusa|anzi|desculpa|pardon yok"
+)
+"""With one of these a speaker takes back the day or the number just before."""
 _NOT = re.compile(
     r"(?<!\w)(?:not|nicht|no|non|pas|instead of|rather than|statt|en vez de|au lieu de)"
     rf" (?:(?:on|the|am|den|dem|der|el|la|le) )*{_DAY}"
-    rf"|(?<!\w){_DAY}(?=[,.]? (?:(?:no|nein|non)(?:,|,? (?:{_OH}))|{_OH}),?"
+    rf"|(?<!\w){_DAY}(?=[,.]? (?:(?:no|nein|non)(?:,|,? (?:{_CORRECTION}))|{_CORRECTION}|doch),?"
     rf" (?:the |am |el |le )?{_DAY})"
 )
 """A day that is not the one, or was a slip: "not the 4th", "Wednesday no sorry Thursday"."""
@@ -147,10 +146,9 @@ def _answered_no(sources: Sequence[Source]) -> dict[Source, str]:
     """
     told = sorted(sources, key=lambda each: each.at)
     return {
-        one: one.text[: sentences(one.text)[-1][0]]
+        one: one.text.rstrip().removesuffix(sentences_of(one.text)[-1])
         for one, answer in pairwise(told)
-        if one.text.rstrip().endswith("?")
-        and mood.opens_with_denial(answer.text, languages(answer.text))
+        if one.text.endswith("?") and mood.opens_with_denial(answer.text, languages(answer.text))
     }
 
 
@@ -227,19 +225,8 @@ def _dated(fact: ProposedFact) -> list[tuple[str | None, str, list[dates.Days]]]
             [dates.days_of(one, evidence.said(source.at)) for one in in_all_digits(text)],
         )
         for source in sorted(evidence.sources, key=lambda each: each.at)
-        for _, text in sentences(source.text)
+        for text in sentences_of(source.text)
     ]
-
-
-def _names_only(text: str, read: Sequence[dates.Days], named: dates.Named) -> bool:
-    """Whether a sentence names the day and, without a verb, says nothing else of its own."""
-    return _hold(read, [named]) and _VERB.search(fold(text)) is None
-
-
-_VERB = re.compile(
-    r"(?<!\w)(?:is|are|was|were|be|will|comes?|goes|meets?|starts?|begins?|ist|sind|war|wird|kommt"
-    r"|beginnt|findet|feiern|es|son|sera|viene|empieza|est|sont|vient|commence|olacak|var)(?!\w)"
-)
 
 
 def _hold(read: Sequence[dates.Days], named: Sequence[dates.Named]) -> bool:
@@ -264,10 +251,8 @@ _REFUSES = re.compile(
 
 
 _CORRECTING = (
-    "sorry|mean|meant|instead|rather|actually|make (?:it|that)|correction|wait|oops"
-    "|entschuldigung|meine?|meinte|doch|sondern|lieber|stattdessen|nein|korrektur"
-    "|perdon|digo|quiero decir|quise decir|mejor|pardon|desole|plutot|enfin|yok|duzeltme"
-    "|daha dogrusu"
+    f"{_CORRECTION}|mean|meant|instead|rather|actually|entschuldigung|meine?|meinte|doch|sondern"
+    "|lieber|stattdessen|nein|quise decir|mejor|desole|plutot|yok|duzeltme|daha dogrusu"
 )
 _CORRECTS = re.compile(rf"(?<!\w)(?:{_CORRECTING}|no|non)(?!\w)|不对|不是|应该是|更正")
 _OF_DAYS = re.compile(
@@ -324,8 +309,7 @@ def _is_taken_back(number: numbers.Number, fact: ProposedFact) -> bool:
 _SLIP = re.compile(
     r"(?<![\w.,:/])(?P<name>[^\W\d]+ )?(?P<number>\d[\d.,]*)(?P<unit>(?: [^\W\d]+){0,3})"
     r"(?:,| -| \u2013| \.\.\.|\u2026)? (?:(?:no|non|nein|ah|ach|eh|euh|uh|er),? )?"
-    r"(?:sorry|wait|i mean|make that|correction|ich meine|halt|quatsch|perdon|digo|quiero decir"
-    r"|mejor dicho|pardon|je veux dire|enfin|scusa|anzi|desculpa|pardon yok),? "
+    rf"(?:{_CORRECTION}),? "
     r"(?=(?P=name)?\d[\d.,]*(?:[,.;!]|$| (?:for|fur|por|para|pour|per|to|in|at|on|um|am|a)\b"
     r"|(?P=unit)(?!\w)))"
 )
@@ -508,8 +492,8 @@ def _spans(fact: ProposedFact) -> set[float]:
 
 
 _APART = re.compile(
-    r"(?<!\w)(?:between|before|after|later|earlier|apart|zwischen|vor|nach|spater|fruher|entre|antes"
-    r"|despues|avant|apres|once|sonra|ara\w*)(?!\w)|之前|之后|相隔|间隔"
+    rf"(?<!\w)(?:{clock.BEFORE}|{clock.AFTER}|between|apart|zwischen|vor|nach|entre|ara\w*)(?!\w)"
+    r"|之前|之后|相隔|间隔"
 )
 _REMAINS = re.compile(
     r"(?<!\w)(?:remain\w*|left|ubrig\w*|bleib\w*|qued\w*|rest\w*|kal(?:ir|di|iyor)\w*)(?!\w)|剩"

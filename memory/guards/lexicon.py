@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Collection, Iterable
 from functools import cache, lru_cache
 
-from memory.text import cached_by_text, stem
+from memory.text import SENTENCE_END, cached_by_text, sentences, stem
 
 _PLAIN = str.maketrans(
     {
@@ -336,45 +336,28 @@ def is_feast(digits: str) -> bool:
 
 
 _END = re.compile(
-    r"(?<=[.!?…])[\"'”»)]*\s+|(?<=[。！？；;])[”」]?|\s[-\u2013\u2014]\s|\n+|(?<=[!?])(?=\w)"
+    rf"{SENTENCE_END}|(?<=[。！？；;])[”」]?|\s[-\u2013\u2014]\s|(?<=[!?])(?=\w)"
     r"|(?<=[\U0001f300-\U0001faff])\s+(?=\w)"
 )
-_ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:(?:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|approx|fig|bzw|z\.b|ca|nr|inkl|hr|fr|ggf"
-    r"|sra?|ud|uds|m|mme|av|assoc)\..?|no\.\d|(?:etc|a\.m|p\.m)\.[^\WA-Z\d])$"
-)
-"""With the first letter behind it: "no. 5" goes on, "No. Friday" does not."""
 _ORDINAL = re.compile(r"(?:^|\W)[0-3]?\d\.\s*$")
-_NEAR = 200
-"""Characters before and behind a point that tell whether a sentence ends there."""
 
 
 @cached_by_text(2_048)
-def sentences(text: str) -> tuple[tuple[int, str], ...]:
-    """The sentences of a text, each with its place."""
-    found: list[tuple[int, str]] = []
-    start = 0
-    for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
-        behind = text[end : end + _NEAR]
-        if behind and _goes_on(text[max(start, end - _NEAR) : end], behind):
-            continue
-        if (piece := text[start:end]).strip():
-            found.append((start + len(piece) - len(piece.lstrip()), piece.strip()))
-        start = end
-    return tuple(found)
+def sentences_of(text: str) -> tuple[str, ...]:
+    """The sentences of a text in any language; a semicolon, a dash and an emoji end one, too."""
+    return tuple(sentences(text, _END, _is_ordinal))
 
 
-def _goes_on(piece: str, following: str) -> bool:
-    """Whether the point at the end of `piece` belongs to an abbreviation or an ordinal."""
-    if _ORDINAL.search(piece):
-        first, code = (words_of(fold(following)) or [""])[0], languages(piece)[:1]
-        if first in MONTH_OF and first != "may":
-            return True
-        if code == ("de",) and first not in FUNCTION_WORDS["de"]:
-            return True
-        if code in (("de",), ("tr",), ("pl",), ()) and following[:1].islower():
-            return True
-    return _ABBREVIATION.search(fold(piece.rstrip()) + following.lstrip()[:1]) is not None
+def _is_ordinal(before: str, behind: str) -> bool:
+    """Whether the point at the end of `before` belongs to an ordinal."""
+    if not _ORDINAL.search(before):
+        return False
+    first, code = (words_of(fold(behind)) or [""])[0], languages(before)[:1]
+    return (
+        (first in MONTH_OF and first != "may")
+        or (code == ("de",) and first not in FUNCTION_WORDS["de"])
+        or (code in (("de",), ("tr",), ("pl",), ()) and behind[:1].islower())
+    )
 
 
 def _values(table: str) -> dict[str, float]:
@@ -473,10 +456,3 @@ CURRENCIES = {
     }.items()
     for name in names.split()
 }
-EARLIER = re.compile(
-    r" ?(?:before|earlier|prior|ago|vorher|zuvor|antes|avant|plus tot|once|之?前)(?!\w)"
-)
-LATER = re.compile(
-    r" ?(?:after|later|from now|danach|spater|despues|mas tarde|apres|plus tard|sonra|之?后)(?!\w)"
-)
-"""Behind a length of time: the direction in which it counts."""

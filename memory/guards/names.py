@@ -19,7 +19,7 @@ from memory.guards.lexicon import (
     alike,
     fold,
     joined,
-    sentences,
+    sentences_of,
     word_set,
 )
 from memory.text import cached_by_text
@@ -80,20 +80,16 @@ _SLOTS = _BARE | word_set("chez with by at near con avec called named")
 """Words behind which two names stand in the same place."""
 
 
-def names_in(text: str, known: Collection[str], tongue: str | None) -> list[Name]:
-    """The names in a text, in order. `known`: folded names of people, names wherever they stand."""
-    return list(_names(text, tongue, known))
-
-
 def is_title(word: str) -> bool:
     """Whether a folded word is a title."""
     return word in _TITLES
 
 
-def _names(text: str, tongue: str | None, known: Collection[str]) -> Iterator[Name]:
+def names_in(text: str, known: Collection[str], tongue: str | None) -> Iterator[Name]:
+    """The names in a text, in order. `known`: folded names of people, names wherever they stand."""
     if HAN.search(text):
         yield from _chinese(text, known)
-    for _, sentence in sentences(text):
+    for sentence in sentences_of(text):
         tokens = [*_TOKEN.finditer(sentence)]
         for place, token in enumerate(tokens):
             written = token.group()

@@ -9,7 +9,7 @@ words of its sources, comes from that part.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,7 +20,7 @@ from memory.guards.lexicon import (
     content,
     fold,
     languages,
-    sentences,
+    sentences_of,
     word_set,
     words_of,
 )
@@ -38,13 +38,13 @@ from memory.guards.persona import speaks_of_oneself
 from memory.guards.reading import Source, agrees, consents, in_all_digits
 from memory.records import Fact, JournalEntry
 from memory.text import (
-    MONTHS,
-    WEEKDAYS,
+    DATE_WORDS,
     asks,
     cached_by_text,
     content_stems,
     name_key,
     says,
+    sentences,
     stem,
     term_set,
     terms,
@@ -67,8 +67,7 @@ COPIED, OWN = 0.6, 0.5
 """A text is a copy at this share of its runs, unless its sources have this share of its terms."""
 
 _ESCAPES = re.compile(r"\\[ntr]")
-_PASSAGES = re.compile(r"[\n{}\[\]|]+|(?<=[.!?])\s+")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_VALUES = re.compile(r"[\n{}\[\]|]+")
 
 
 class Said(NamedTuple):
@@ -107,17 +106,12 @@ def from_elsewhere(text: str, cited: Sequence[str], others: Sequence[str]) -> bo
     if own < OWN and copied(text, others) >= COPIED:
         return True
     known = mine & frozenset[str]().union(*map(term_set, cited))
-    for passage in passages(others):
+    for passage in chain.from_iterable(map(_passages, others)):
         there = mine & term_set(passage)
         adds = bool(known - there) and own >= BORNE
         if len(there) / len(mine) >= max(ELSEWHERE, own + 1e-9) and not adds:
             return True
     return False
-
-
-def passages(texts: Iterable[str]) -> Iterator[str]:
-    """Lines, sentences and JSON values of `texts`."""
-    return chain.from_iterable(_passages(text) for text in texts)
 
 
 def speaker_of(text: str, given: str | None, said: Sequence[Said]) -> str | None:
@@ -186,13 +180,14 @@ def _words_of(speaker: str | None, said: Sequence[Said]) -> list[str]:
 
 
 def _statements(speaker: str | None, said: Sequence[Said]) -> list[str]:
-    texts = (one for text in _words_of(speaker, said) for one in _SENTENCE.split(text))
+    texts = (one for text in _words_of(speaker, said) for one in sentences(text))
     return [one for one in texts if not asks(one)]
 
 
 @cached_by_text(1_024)
 def _passages(text: str) -> Sequence[str]:
-    return tuple(one for one in _PASSAGES.split(_ESCAPES.sub("\n", text)) if one.strip())
+    """Lines, sentences and JSON values of a text."""
+    return tuple(one for part in _VALUES.split(_ESCAPES.sub("\n", text)) for one in sentences(part))
 
 
 @cached_by_text(8_192)
@@ -221,8 +216,8 @@ def repeats(text: str, sources: Sequence[str], names: Collection[str] = ()) -> b
     Its content words, and its numbers, stand in one sentence of a source in the same order, and
     neither denies what the other says. `names` may stand in it besides, as those of the speakers.
     """
-    told = [part for one in sources for _, part in sentences(one)]
-    mine = [part for _, part in sentences(text) if part.strip()]
+    told = [part for one in sources for part in sentences_of(one)]
+    mine = sentences_of(text)
     return bool(mine) and all(any(_repeats(one, each, names) for each in told) for one in mine)
 
 
@@ -306,9 +301,6 @@ turns us use used uses want wanted wants week weeks went will work works would y
 """Words that claim nothing by themselves."""
 _PLAIN_STEMS = _PLAIN | {stem(one) for one in _PLAIN}
 
-_TIMES = frozenset(fold(one) for one in (*MONTHS, *WEEKDAYS))
-_TIME_STEMS = _TIMES | {stem(one) for one in _TIMES}
-
 Codes: TypeAlias = tuple[str, ...]
 
 _OPPOSITES = frozenset(("un", "non", "dis", "in", "im"))
@@ -331,15 +323,15 @@ def rewords(
         dated: The dates and numbers of the text were compared with the source already.
     """
     codes = languages(text)
-    said = (without_request(part) for _, part in sentences(source))
+    said = (without_request(part) for part in sentences_of(source))
     told = [part for part in said if _is_said_as(part, text, codes)]
     clauses = [one for part in told for one in _CLAUSE.split(part) if one.strip()]
-    parts = [one for _, part in sentences(text) for one in _PART.split(part) if one.strip()]
+    parts = [one for part in sentences_of(text) for one in _PART.split(part) if one.strip()]
     own = left = 0
     for part in parts:
         if not _denies_alike(part, clauses, codes):
             return False
-        words = [one for one in _claiming(part, codes) if not (dated and one in _TIME_STEMS)]
+        words = [one for one in _claiming(part, codes) if not (dated and one in DATE_WORDS)]
         mine = _forms_in(words, told, codes)
         other = [one for one in words if one not in mine and one not in _names(names)]
         known = _forms_in(other, earlier, codes)

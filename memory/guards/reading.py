@@ -17,7 +17,7 @@ from memory.guards.lexicon import (
     fold,
     is_familiar,
     languages,
-    sentences,
+    sentences_of,
     shared,
     words_of,
 )
@@ -117,7 +117,7 @@ class Evidence:
     @cached_property
     def told(self) -> list[str]:
         """The sentences with digits for number words, in each language that they may be in."""
-        told = (sentence for source in self.sources for _, sentence in sentences(source.text))
+        told = (sentence for source in self.sources for sentence in sentences_of(source.text))
         return [digits for text in told for digits in in_all_digits(text)]
 
     @cached_property
@@ -150,7 +150,7 @@ class Evidence:
         return [
             clause
             for source in self.sources
-            for _, text in sentences(source.text)
+            for text in sentences_of(source.text)
             for clause in _clauses(text, source, answers=self.answers(source))
         ]
 

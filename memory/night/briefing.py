@@ -25,14 +25,12 @@ from memory.settings import Settings
 from memory.state import State
 from memory.storage import write_batch
 from memory.text import (
-    MONTHS,
-    WEEKDAYS,
+    DATE_WORDS,
     content_stems,
     days_named,
     local,
     says,
     shown_day,
-    stem,
 )
 
 BRIEFING, SHOWN = "briefing", "shown"
@@ -188,12 +186,10 @@ _PARTS = re.compile(r"[;,.] | (?:because|but|weil|aber|porque|pero|parce|mais|ç
 ALIKE = 0.5
 """Share of the words of the shorter of two texts that say the same of a day, dates aside."""
 
-_OF_DATES = frozenset(stem(name.lower()) for name in (*MONTHS, *WEEKDAYS))
-
 
 def _is_alike(one: str, other: str) -> bool:
     mine, theirs = (
-        {word for word in content_stems(text) if not word[0].isdigit()} - _OF_DATES
+        {word for word in content_stems(text) if not word[0].isdigit()} - DATE_WORDS
         for text in (one, other)
     )
     return len(mine & theirs) >= max(1, ALIKE * min(len(mine), len(theirs)))

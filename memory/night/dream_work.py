@@ -72,11 +72,10 @@ async def work_waits(
 async def work_of(context: NightContext) -> DreamWork:
     """The work of dreaming after compacting."""
     store, scope, settings = context.store, context.scope, context.settings
-    undreamed = await undreamed_facts(context.store, context.scope)
-    profiles = await context.pending_view().everyone()
+    view, assistant = context.pending_view(), assistant_names(settings)
+    undreamed, profiles = await undreamed_facts(store, scope), await view.everyone()
     decided = await _decided_already(store, scope)
     ripened = [id_ for id_, one in sorted(profiles.items()) if ripe(one, settings.min_observations)]
-    view, assistant = context.pending_view(), assistant_names(settings)
     subjects = await view.subjects(assistant)
     if not await view.reads_all():  # The subjects of tonight's facts: with older facts, too.
         new = await view.facts([*undreamed, *context.added_facts()])

@@ -23,7 +23,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from memory import journal, records
 from memory.errors import CircadianError, ModelError
-from memory.facts import Episode, Row, SemanticMemory
+from memory.facts import Episode, Row, SemanticMemory, Waiting
 from memory.records import JournalEntry, Scope
 from memory.storage import list_items, write_batch
 from memory.text import ANALYSIS_VERSION, asks, embedded_text, entry_terms, name_key
@@ -91,11 +91,12 @@ async def index_entries(store: BaseStore, index: SemanticMemory, scope: Scope) -
 
     While the embedder fails, new entries are found by words alone. Raises MemoryStoreError.
     """
-    done = await _index_marked(store, index, scope)
+    done, written = await _index_marked(store, index, scope)
     try:
         for _ in range(1 + done // BATCH):
-            if not await index.embed_waiting(BATCH, scope):
+            if not await index.embed_waiting(BATCH, scope, written):
                 break
+            written = []
     except ModelError as error:
         log.warning("%s; recall goes by words until it answers", error)
 
@@ -200,20 +201,23 @@ def _logged() -> Iterator[None]:
         log.warning("new journal entries are not indexed yet, recall misses them: %s", error)
 
 
-async def _index_marked(store: BaseStore, index: SemanticMemory, scope: Scope) -> int:
+async def _index_marked(
+    store: BaseStore, index: SemanticMemory, scope: Scope
+) -> tuple[int, list[Waiting]]:
+    """Index the marked entries; return how many, and the newest rows that wait behind the last."""
     await _mark_all_once(store, index, scope)
-    done = 0
+    done, written = 0, list[Waiting]()
     while marks := await list_items(store, scope.namespace(journal.UNINDEXED), limit=BATCH):
-        await _index(store, index, scope, marks)
+        written = await _index(store, index, scope, marks)
         done += len(marks)
         if len(marks) < BATCH:
             break
-    return done
+    return done, written
 
 
 async def _index(
     store: BaseStore, index: SemanticMemory, scope: Scope, marks: Sequence[Item]
-) -> None:
+) -> list[Waiting]:
     """Index the entries of these marks and their speakers' names, and remove the marks."""
     ids = [str(mark.value["id"]) for mark in marks]
     entries = await journal.read_many(store, scope, ids)
@@ -236,7 +240,7 @@ async def _index(
         episode_of(entry, said_before(entry, talks[session_of(entry)].values()))
         for entry in journal.by_time(shown.values())
     ]
-    await index.put_episodes(scope, rows)
+    written = await index.put_episodes(scope, rows)
     names = {name for entry in shown.values() if (name := entry["source_entity"])}
     await write_batch(
         store,
@@ -248,6 +252,7 @@ async def _index(
             *(PutOp(mark.namespace, mark.key, None) for mark in marks),
         ],
     )
+    return written
 
 
 async def _talks(

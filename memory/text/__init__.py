@@ -19,6 +19,7 @@ from memory.text.analysis import (
     terms,
 )
 from memory.text.clock import (
+    DATE_WORDS,
     MONTHS,
     WEEKDAYS,
     clock_line,
@@ -58,6 +59,7 @@ from memory.text.words import (
     INVISIBLE,
     LONGEST,
     PRONOUNS,
+    SENTENCE_END,
     SPEAKER,
     SPELLED,
     STOP_WORDS,
@@ -84,10 +86,12 @@ from memory.text.words import (
 __all__ = [
     "ANALYSIS_VERSION",
     "CRITICAL_AT",
+    "DATE_WORDS",
     "INVISIBLE",
     "LONGEST",
     "MONTHS",
     "PRONOUNS",
+    "SENTENCE_END",
     "SPEAKER",
     "SPELLED",
     "STOP_WORDS",

@@ -12,6 +12,7 @@ from functools import cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memory.errors import InputError
+from memory.text.words import stem
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -19,6 +20,11 @@ MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
+
+DATE_WORDS = frozenset(
+    word for name in (*MONTHS, *WEEKDAYS) for word in (name.lower(), stem(name.lower()))
+)
+"""The names of months and weekdays, as they are written and as stems."""
 
 SOON = timedelta(days=3)
 """A date this near stands out."""

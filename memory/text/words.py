@@ -65,12 +65,15 @@ _IRREGULAR = {
 }
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"')\]])\s+|\n+")
+SENTENCE_END = r"(?<=[.!?…])[\"'\u2019”»)\]]*\s+|\n+"
+_SENTENCE_END = re.compile(SENTENCE_END)
 _ABBREVIATION = re.compile(
-    r"\b(?:(?:Mr|Mrs|Ms|Dr|Prof|St|vs|e\.g|i\.e|approx)\..?|[Nn]o\.\d|(?:etc|a\.m|p\.m)\."
-    r"[^\WA-Z\d])$"
+    r"(?<![\w.'\u2019])(?:(?:M|Hr|Fr|(?i:mr|mrs|ms|mme|dr|prof|assoc|sra?|uds?|st|av|vs|e\.g|i\.e"
+    r"|approx|bzw|z\.b|ca|nr|inkl|ggf))\..?|(?i:no|fig)\.\d|(?i:etc|a\.m|p\.m)\.[^\WA-Z\d])$"
 )
-"""With the first letter behind it: "no. 5" goes on, "No. Friday" does not."""
+"""Of five languages, with the first letter behind: "no. 5" goes on, "No. Friday" does not."""
+_NEAR = 200
+"""Characters before and behind a point that tell whether a sentence ends there."""
 
 _ENDINGS = (
     *(("ies", "y"), ("ied", "y"), ("ss", "ss"), ("us", "us"), ("is", "is")),
@@ -129,15 +132,25 @@ def content_stems(text: str) -> list[str]:
     return [stem(word) for word in words(text) if word not in STOP_WORDS]
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of `text`, trimmed; a line break ends a sentence."""
-    found: list[str] = []  # of the last, only the end is searched: a text may be long
-    for piece in _SENTENCE_END.split(text):
-        part = piece.strip()
-        if found and _ABBREVIATION.search(found[-1][-8:] + part[:1]):
-            found[-1] = f"{found[-1]} {part}".strip()
-        elif part:
-            found.append(part)
+def sentences(
+    text: str,
+    ends: re.Pattern[str] = _SENTENCE_END,
+    goes_on: Callable[[str, str], bool] = lambda before, behind: False,
+) -> list[str]:
+    """The sentences of `text`, trimmed; a line break ends a sentence.
+
+    `ends`: where one may end, if not only there. `goes_on`: whether one goes on between what is
+    before and behind such a place, besides behind an abbreviation.
+    """
+    found, start = [], 0
+    for end in [*(match.end() for match in ends.finditer(text)), len(text)]:
+        before, behind = text[max(start, end - _NEAR) : end], text[end : end + _NEAR]
+        abbreviated = _ABBREVIATION.search(before.rstrip()[-10:] + behind[:1])
+        if behind and (abbreviated or goes_on(before, behind)):
+            continue
+        if sentence := text[start:end].strip():
+            found.append(sentence)
+        start = end
     return found
 
 

@@ -478,6 +478,7 @@ def _puts(scope: Scope, line: ItemLine) -> list[PutOp]:
 def _insert(semantic: SemanticMemory, scope: Scope, facts: Sequence[Fact]) -> None:
     table = semantic.open_table()
     with table.transaction():
+        semantic.all_embedded.discard(scope)
         for fact in facts:
             payload = {
                 **scope_filters(scope),
@@ -489,7 +490,6 @@ def _insert(semantic: SemanticMemory, scope: Scope, facts: Sequence[Fact]) -> No
                 "updated_at": fact["created"],
             }
             table.insert(fact["id"], None, payload)
-            semantic.waiting.pop(scope, None)
             if (last := fact.get("last_access")) is not None:
                 for _ in range(fact.get("access_count", 0)):
                     table.touch([fact["id"]], datetime.fromisoformat(last))

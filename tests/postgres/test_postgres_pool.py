@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from graph.persistence import open_saver, open_store
 from memory.errors import DatabaseDown, MemoryStoreError, accepting
 from memory.events import inbox
-from memory.installation.database import Database, open_database
+from memory.installation.database import Database
 from memory.storage.postgres import connections as pools
 from memory.storage.postgres.connections import (
     BlockingPool,
@@ -19,14 +19,10 @@ from memory.storage.postgres.connections import (
     address_of,
     transaction,
 )
+from tests.support.lock_connections import home as home
 from tests.support.saver_graph import Story, thread
 
 INBOX, OTHER = ("local", "t", inbox.INBOX), ("local", "t", "other")
-
-
-@pytest.fixture
-def home(postgres_url: str) -> Database:
-    return open_database(SecretStr(postgres_url), embedder="offline")
 
 
 async def test_lost_connections_are_replaced_without_an_error(home: Database) -> None:

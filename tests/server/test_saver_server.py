@@ -1,6 +1,5 @@
 """What a server asks of a checkpointer: rolling runs back, copying and pruning threads."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,15 +11,11 @@ from graph.persistence import open_saver
 from memory.installation.opening import Installation
 from memory.storage.postgres.saver import CircadianPostgresSaver
 from memory.storage.sqlite.saver import CircadianSqliteSaver
-from tests.support.homes import KINDS, home_of, rows
+from tests.support.homes import home as home
+from tests.support.homes import rows
 from tests.support.saver_graph import DURABILITIES, Durability, Graph, Story, answer, ask, thread
 
 OPTIONAL = ["adelete_thread", "adelete_for_runs", "acopy_thread", "aprune"]
-
-
-@pytest.fixture(params=KINDS)
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
-    return home_of(request, tmp_path)
 
 
 async def state(graph: Graph, name: str = "t") -> Any:

@@ -80,7 +80,7 @@ class Shelf:
     async def drop_episodes(self, scope: Scope, ids: Sequence[str]) -> None:
         """Nothing is indexed here."""
 
-    async def embed_waiting(self, limit: int, scope: Scope) -> int:
+    async def embed_waiting(self, limit: int, scope: Scope, written: Any) -> int:
         """Nothing waits."""
         return 0
 

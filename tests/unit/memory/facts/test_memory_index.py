@@ -245,14 +245,14 @@ async def test_a_text_that_is_forgotten_before_the_next_try_reaches_no_embedder(
     def failing(texts: list[str]) -> list[list[float]]:
         raise ModelError("the embedder does not answer")
 
+    assert await memory.embed_waiting(9, ANA) == 0
     with monkeypatch.context() as patch:
         patch.setattr(embeddings, "embed_documents", failing)
         await memory.put_episodes(ANA, [episode("e1", "red fox"), episode("e2", "red panda")])
         for _ in range(2):
             with pytest.raises(ModelError):
                 await memory.embed_waiting(9, ANA)
-    table = memory.open_table()
-    table.delete({"op": "e1"})
+    memory.open_table().delete({"op": "e1"})
     assert await memory.embed_waiting(9, ANA) == 1
     assert embeddings.calls == [["red panda"]]
 

@@ -107,6 +107,14 @@ async def test_an_import_indexes_every_journal_entry(lines: list[str], empty: As
     assert {row.payload["op"] for row in rows} == {one["key"] for one in records(lines, "journal")}
 
 
+async def test_imported_facts_wait_for_vectors(lines: list[str], empty: AsyncAgent) -> None:
+    semantic, scope = empty.resources.semantic, empty.scope
+    assert await semantic.embed_waiting(99, scope) == 0
+    facts = [lines[0], *map(json.dumps, records(lines, "fact"))]
+    await transfer.write(facts, transfer.AgentMemory(empty.store, semantic, scope))
+    assert await semantic.embed_waiting(99, scope) == len(facts) - 1
+
+
 async def test_a_copy_beside_the_original_is_refused_and_changes_nothing(
     lived: Lived, lines: list[str], tmp_path: Path, clock: Clock
 ) -> None:
