@@ -33,7 +33,7 @@ from memory.forgetting.erasure import (
     Start,
     acts_of,
     decide,
-    fact_after,
+    facts_after,
     start_of,
     widened,
 )
@@ -431,9 +431,8 @@ async def mend(
     semantic: SemanticMemory, scope: Scope, staying: Sequence[Fact], erasure: Erasure
 ) -> None:
     """Update the facts that stay."""
-    for fact in staying:
-        if changes := fact_after(fact, erasure):
-            await semantic.update(scope, fact["id"], changes)
+    for id_, changes in facts_after(staying, erasure).items():
+        await semantic.update(scope, id_, changes)
 
 
 async def erase_memories(semantic: SemanticMemory, whose: Mapping[str, str]) -> int:

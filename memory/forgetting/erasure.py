@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from memory.audit import AuditEntry
 from memory.forgetting.scrubbing import FORGOTTEN, Forgettable, Names, Scrubber, Statement, compared
-from memory.records import EntityProfile, Event, Fact, JournalEntry, part_id
+from memory.records import EntityProfile, Event, Fact, JournalEntry, end_doubts, part_id
 from memory.text import TextPrefilter, sentences, terms
 
 ARCHIVE = "[CONTEXT SYNTHESIS]\n"
@@ -213,7 +213,7 @@ def fact_after(fact: Fact, erasure: Erasure) -> dict[str, Any]:
     it names the person, or if an erased memory is linked to the fact: the note may be from there.
     """
     after = erasure.scrubber.origins(fact)
-    if fact["superseded_by"] in erasure.facts:
+    if fact["superseded_by"] in erasure.gone:
         after |= {"superseded_by": None, "invalid_at": None}
     words = fact.get("other_words", [])
     if erasure.scrubber.value(words) != words:
@@ -227,6 +227,18 @@ def fact_after(fact: Fact, erasure: Erasure) -> dict[str, Any]:
             after[name] = [one for one in fact[name] if one not in erasure.gone]
     was: Mapping[str, Any] = dict(fact)
     return {key: one for key, one in after.items() if one != was.get(key, one and ())}
+
+
+def facts_after(facts: Collection[Fact], erasure: Erasure) -> dict[str, dict[str, Any]]:
+    """The fields that change, by the ids of the facts that stay and change.
+
+    A doubt goes with the fact behind it, or once that holds again.
+    """
+    changes = {fact["op"]: fact_after(fact, erasure) for fact in facts}
+    after = {fact["op"]: cast(Fact, {**fact, **changes[fact["op"]]}) for fact in facts}
+    for one in end_doubts(after, [], "forgotten"):
+        changes[one["target"]] |= one["after"]
+    return {after[op]["id"]: changed for op, changed in changes.items() if changed}
 
 
 def _entry_goes(entry: JournalEntry, gone: Collection[str], names: Forgettable) -> bool:

@@ -66,6 +66,8 @@ async def briefing_of(
     operations = told(plans.operations())
     facts = await semantic.by_op(scope, _facts_named(operations))
     open_ = await pages.open_questions(store, semantic, scope)
+    # Of what rests on a fact that is only contradicted, which is asked first.
+    fallen = [(one, behind) for one, behind in open_.doubts if behind["invalid_at"]]
     dated = await pages.dated_within(store, semantic, scope, today, today + AHEAD, settings.zone)
     goals = [one["description"] for one in state["goals"].values() if one["status"] == "active"]
     return within(
@@ -73,7 +75,7 @@ async def briefing_of(
             "night": newest["id"],
             "at": newest["ended"] or newest["started"],
             "changed": changed(operations, facts, [*settings.owners, scope.user]),
-            "questions": [*starmap(question, open_.disputes), *starmap(doubt, open_.doubts)],
+            "questions": [*starmap(question, open_.disputes), *starmap(doubt, fallen)],
             "deadlines": deadlines(dated, goals, today, settings.zone),
             "waiting": waiting(
                 records,

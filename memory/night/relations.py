@@ -113,7 +113,8 @@ def settle(
             else:
                 operations += _remaining(text, second, first, now)
                 parts[second["op"]] = part_id(second["op"], first["op"])
-        disproved = claim.relation == "supersedes" and first["op"] == _newer(one, other)
+        disproved = relation == "contradicts" and claim.relation == "supersedes"
+        disproved = disproved and first["op"] == _newer(one, other)
         facts = facts_after(facts, operations)
         if relation in ENDING or disproved:
             part = facts.get(parts.get(second["op"], ""))
@@ -241,6 +242,14 @@ def _passed_on(
         ]
     twice = "what it depends on was said twice"
     made = [one for fact in rests for one in _depends(fact, stays, ops, twice, now)]
+    # Whoever contradicts the one that goes contradicts the other one.
+    if against := [op for op in goes.get("disputed", ()) if op != stays["op"]]:
+        after = {"disputed": list(dict.fromkeys([*stays.get("disputed", []), *against]))}
+        made.append(change_fact(stays, after, ops, twice, place=f"disputed as {goes['op']}"))
+    for fact in (one for one in rests if goes["op"] in one.get("doubtful", ())):
+        behind = [stays["op"] if op == goes["op"] else op for op in fact["doubtful"]]
+        after, place = {"doubtful": list(dict.fromkeys(behind))}, f"doubtful as {goes['op']}"
+        made.append(change_fact(fact, after, ops, twice, place=place))
     if stays.get("doubtful") and goes["valid_from"] > stays["valid_from"]:
         left = [op for op in stays.get("depends_on", []) if op not in stays["doubtful"]]
         after = {"doubtful": [], "depends_on": left}

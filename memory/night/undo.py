@@ -285,6 +285,9 @@ async def find_conflicts(
     ]
     for one in mine:
         standing.check(one)
+    # An owner may have ended an older fact by one that goes.
+    heirs = {fact["superseded_by"] for fact in standing.facts.values()}
+    standing.conflicting |= dict.fromkeys(op for op in sorted(standing.going) if op in heirs)
     if pruned:
         cited = await apply.cited_ids(
             pruned, operations, store=store, semantic=semantic, scope=scope

@@ -17,6 +17,7 @@ from memory.operations.apply import (
     last_reflection,
     undreamed_facts,
     with_collector,
+    with_doubts,
 )
 from memory.operations.corrections import (
     CORRECTING,
@@ -52,4 +53,5 @@ __all__ = [
     "last_reflection",
     "undreamed_facts",
     "with_collector",
+    "with_doubts",
 ]

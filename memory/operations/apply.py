@@ -26,7 +26,18 @@ from memory.facts import Listing, SemanticMemory
 from memory.journal import links
 from memory.messages import Handles
 from memory.recall import episodes
-from memory.records import BLANK, REFLECTION, Fact, FactDraft, JournalEntry, Operation, Scope, told
+from memory.records import (
+    BLANK,
+    REFLECTION,
+    Fact,
+    FactDraft,
+    JournalEntry,
+    Operation,
+    Scope,
+    doubt_fact,
+    end_doubts,
+    told,
+)
 from memory.runtime import present, resources_of, scope_of
 from memory.storage import list_items, write_batch
 
@@ -104,6 +115,35 @@ async def dependents_of(
         for fact in found.values()
         if fact["invalid_at"] is None and not ops.isdisjoint(fact.get("depends_on", ()))
     ]
+
+
+async def with_doubts(
+    operations: Sequence[Operation],
+    falls: Fact,
+    *holds: Fact,
+    store: BaseStore,
+    semantic: SemanticMemory,
+    scope: Scope,
+) -> list[Operation]:
+    """The operations by which a fact `falls`, with the doubts that begin and end by them.
+
+    What depends on it is in doubt then, but for `holds`. What was in doubt because this fact
+    contradicted another is so no more.
+    """
+    known = {fact["op"]: fact for fact in (falls, *holds)}
+    for _ in range(2):  # Others may contradict what it contradicts.
+        against = {op for fact in known.values() for op in fact.get("disputed", ())}
+        known |= await semantic.by_op(scope, sorted(against - known.keys()))
+    rests = await dependents_of(known.values(), store=store, semantic=semantic, scope=scope)
+    sources, reason = operations[0]["sources"], operations[0]["reason"]
+    doubted = [
+        doubt_fact(fact, falls["op"], sources, reason)
+        for fact in rests
+        if falls["op"] in fact["depends_on"] and fact not in holds
+    ]
+    made = [*operations, *doubted]
+    after = facts_after({**known, **{fact["op"]: fact for fact in rests}}, made)
+    return [*made, *end_doubts(after, sources, reason)]
 
 
 async def cited_ids(

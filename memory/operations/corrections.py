@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 from memory import audit
 from memory.facts import SemanticMemory
 from memory.journal import TRUST
-from memory.operations.apply import apply_operations, dependents_of
+from memory.operations.apply import apply_operations, with_doubts
 from memory.planning import corrected
 from memory.records import (
     Fact,
@@ -28,7 +28,6 @@ from memory.records import (
     SessionMemory,
     add_entry,
     add_fact,
-    doubt_fact,
     link,
     operation_id,
     supersede_fact,
@@ -72,16 +71,15 @@ async def begin_correction(
 ) -> BegunCorrection:
     """Decide and store what a correction does; changes nothing yet."""
     op = correction_id(old, said, who)
-    beside = await dependents_of([old], store=store, semantic=semantic, scope=scope)
-    doubted = [
-        doubt_fact(one, old["op"], [op], f"corrected by {who}") for one in beside if one["op"] != op
-    ]
+    operations = await with_doubts(
+        _operations(old, said, who, op, at), old, store=store, semantic=semantic, scope=scope
+    )
     begun: BegunCorrection = {
         "op": op,
         "fact": old["id"],
         "by": who,
         "at": at,
-        "operations": [*_operations(old, said, who, op, at), *doubted],
+        "operations": operations,
         "texts": (old["text"], said),
     }
     value = cast(dict[str, Any], dict(begun))

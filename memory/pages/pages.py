@@ -9,9 +9,10 @@ is not shown, also by day, and a forget that erases a fact erases its line.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, tzinfo
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple, cast
 
 from langgraph.store.base import BaseStore, PutOp
@@ -96,7 +97,7 @@ MOST_DISPUTES = 10
 """Contradictions on that page, the newest."""
 
 DOUBTS = "doubts"
-"""Id of the page of doubtful facts: each line names a fact, and the fallen fact behind it."""
+"""Id of the page of doubtful facts: each line names a fact, and the facts behind its doubt."""
 
 MOST_DOUBTS = 10
 """Facts on that page, the newest."""
@@ -114,17 +115,21 @@ class OpenQuestions(NamedTuple):
     disputes: list[tuple[Fact, Fact]]
     """Contradictions; the newer fact of each first."""
     doubts: list[tuple[Fact, Fact]]
-    """Facts in doubt, each with the fallen fact behind it."""
+    """Facts in doubt, each with the fact behind it that last fell or was contradicted."""
 
 
 async def open_questions(store: BaseStore, semantic: SemanticMemory, scope: Scope) -> OpenQuestions:
     """The contradictions and doubts that are still open."""
-    found = await _facts_of(store, semantic, scope, DISPUTES, DOUBTS)
-    disputes, doubts = ([(one[0], one[1]) for one in its if len(one) == 2] for its in found)
-    return OpenQuestions(
-        [pair for pair in disputes if _in_dispute(*pair)],
-        [(it, by) for it, by in doubts if _in_doubt(it) and by["op"] in it["doubtful"]],
-    )
+    disputes, doubts = await _facts_of(store, semantic, scope, DISPUTES, DOUBTS)
+    return OpenQuestions(_open(disputes, in_dispute), _open(doubts, in_doubt))
+
+
+def _open(
+    lines: Iterable[Sequence[Fact]], asks: Callable[[Fact, Fact], bool]
+) -> list[tuple[Fact, Fact]]:
+    """The first fact of each line, with the last of the others beside which it is open."""
+    pairs = [[(line[0], by) for by in line[1:] if asks(line[0], by)] for line in lines]
+    return [found[-1] for found in pairs if found]
 
 
 async def _facts_of(
@@ -140,17 +145,13 @@ async def _facts_of(
 
 def doubts_made(facts: Iterable[Fact]) -> Page | None:
     """The page of the doubtful facts among `facts`; None without any. Pure."""
-    doubtful = [fact for fact in facts if _in_doubt(fact)]
+    doubtful = [fact for fact in facts if fact["invalid_at"] is None and fact.get("doubtful")]
     newest = sorted(doubtful, key=lambda one: (one["valid_from"], one["op"]), reverse=True)
     lines = [
-        PageLine(attribute=None, facts=[fact["op"], fact["doubtful"][-1]])
+        PageLine(attribute=None, facts=[fact["op"], *fact["doubtful"]])
         for fact in newest[:MOST_DOUBTS]
     ]
     return Page(id=DOUBTS, lines=lines) if lines else None
-
-
-def _in_doubt(fact: Fact) -> bool:
-    return fact["invalid_at"] is None and bool(fact.get("doubtful"))
 
 
 def disputes_made(facts: Iterable[Fact]) -> Page | None:
@@ -160,11 +161,17 @@ def disputes_made(facts: Iterable[Fact]) -> Page | None:
         tuple(sorted((op, other), key=lambda one: (by_op[one]["valid_from"], one), reverse=True))
         for op, fact in by_op.items()
         for other in fact.get("disputed", [])
-        if other in by_op and _in_dispute(fact, by_op[other])
+        if other in by_op and in_dispute(fact, by_op[other])
     }
     newest = sorted(pairs, key=lambda pair: (by_op[pair[0]]["valid_from"], pair), reverse=True)
     lines = [PageLine(attribute=None, facts=list(pair)) for pair in newest[:MOST_DISPUTES]]
     return Page(id=DISPUTES, lines=lines) if lines else None
+
+
+def disputed(fact: Fact, facts: Mapping[str, Fact]) -> bool:
+    """Whether anything contradicts a fact still. What is not among `facts` does."""
+    against = fact.get("disputed", ())
+    return any(op not in facts or in_dispute(fact, facts[op]) for op in against)
 
 
 def dated_made(facts: Iterable[Fact]) -> Page | None:
@@ -198,7 +205,13 @@ async def dated_within(
     return sorted(found, key=lambda pair: (pair[0], pair[1]["op"]))
 
 
-def _in_dispute(one: Fact, other: Fact) -> bool:
+def in_doubt(fact: Fact, behind: Fact) -> bool:
+    """Whether a fact that holds is in doubt because of another."""
+    return fact["invalid_at"] is None and behind["op"] in fact.get("doubtful", ())
+
+
+def in_dispute(one: Fact, other: Fact) -> bool:
+    """Whether two facts that hold contradict each other."""
     holds = one["invalid_at"] is None and other["invalid_at"] is None
     return holds and (
         other["op"] in one.get("disputed", []) or one["op"] in other.get("disputed", [])
@@ -244,7 +257,7 @@ async def shown(
 ) -> list[ShownPage]:
     """The pages of these people and of a project, with the lines that hold now; without empty ones.
 
-    Costs one batch of reads, and one query for the facts.
+    Costs one batch of reads, one query for the facts, and one for what contradicts them.
     """
     names = {profile["id"]: profile["name"] for profile in people}
     if project is not None:
@@ -252,6 +265,8 @@ async def shown(
     found = await read(store, scope, names)
     ops = {op for page in found.values() for line in page["lines"] for op in line["facts"]}
     facts = await semantic.by_op(scope, sorted(ops)) if ops else {}
+    against = {op for fact in facts.values() for op in fact.get("disputed", ())} - ops
+    facts |= await semantic.by_op(scope, sorted(against)) if against else {}
     attributes = {profile["id"]: profile["attributes"] for profile in people}
     pages = (
         ShownPage(id_, name, tuple(lines_of(found[id_], attributes.get(id_, {}), facts, name)))
@@ -338,7 +353,7 @@ def _line(
         sources=tuple(
             id_ for fact in holding for id_ in (*fact["source_entries"], *fact["source_events"])
         ),
-        disputed=any(fact.get("disputed") for fact in holding),
+        disputed=any(disputed(fact, facts) for fact in holding),
         origins=_origins(attributes[name] if name else None, holding),
         doubtful=any(fact.get("doubtful") for fact in holding),
     )
@@ -358,6 +373,7 @@ def borne_out(
     profile: EntityProfile | None,
     senders: Mapping[str, EntityProfile],
     owners: Collection[str],
+    known: Mapping[str, Fact] = MappingProxyType({}),
 ) -> list[Fact]:
     """The facts that may stand on the page of an entity, or of an owner's project. Pure.
 
@@ -369,13 +385,14 @@ def borne_out(
         profile: Of the entity; None for a project.
         senders: The profiles of all who speak, by sender id.
         owners: Their ids.
+        known: Facts that contradict them or did, by operation id.
     """
 
     def counts(fact: Fact, who: str) -> bool:
         if who in owners or (profile is not None and speaks_as(profile, who)):
             return True
-        known = who in senders and senders[who]["relationship"]["state"] != "stranger"
-        return known and not fact.get("disputed")
+        is_known = who in senders and senders[who]["relationship"]["state"] != "stranger"
+        return is_known and not disputed(fact, known)
 
     def is_borne_out(fact: Fact) -> bool:
         people = rests_on(fact["speaker"], fact, ())

@@ -98,6 +98,25 @@ def doubt_fact(fact: Fact, fallen: str, sources: Sequence[str], reason: str) -> 
     return change_fact(fact, {"doubtful": doubts}, sources, reason, place=f"doubtful {fallen}")
 
 
+def end_doubts(facts: Mapping[str, Fact], sources: Sequence[str], reason: str) -> list[Operation]:
+    """End the doubts whose cause is gone: the fact behind it holds, and none contradicts it. Pure.
+
+    `facts`: by operation id. What their marks name beside them is taken to hold as it did.
+    """
+    holding = {op: fact for op, fact in facts.items() if fact["invalid_at"] is None}
+    fell = facts.keys() - holding.keys()
+    against = {op: {*fact.get("disputed", ())} - fell for op, fact in holding.items()}
+    contradicted = {op for op, others in against.items() if others}.union(*against.values())
+    made = list[Operation]()
+    for fact in holding.values():
+        was = fact.get("doubtful", [])
+        left = [op for op in was if op not in holding or op in contradicted]
+        if left != was:
+            after = {"doubtful": left}
+            made.append(change_fact(fact, after, sources, reason, place="doubts ended"))
+    return made
+
+
 def settle_fact(op: str, reason: str) -> Operation:
     """Mark a new fact as compared with its neighbours."""
     return _operation("settle_fact", op, {"dreamed": False}, {"dreamed": True}, [op], reason)

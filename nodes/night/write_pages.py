@@ -13,7 +13,7 @@ from langgraph.runtime import Runtime
 from memory import entities, journal, pages
 from memory.journal import names_project
 from memory.night import EVERY, NightContext, Thought, assistant_names, night_in_hand, plan, proceed
-from memory.operations import undreamed_facts
+from memory.operations import facts_after, undreamed_facts
 from memory.records import (
     Attribute,
     EntityProfile,
@@ -23,6 +23,7 @@ from memory.records import (
     Page,
     Project,
     change_entity,
+    end_doubts,
     write_page,
 )
 from memory.settings import Settings
@@ -43,7 +44,9 @@ SHARED_WORDS = 2
 async def write_pages(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Let attributes go whose facts fell, then write the pages that differ from what stands."""
+    """Let attributes go whose facts fell and doubts whose cause is gone, then write the pages that
+    differ from what stands.
+    """
     context = await night_in_hand(state, runtime, config)
     await plan(context, "write_pages", [], partial(_think, context))
     return {"night": await proceed(context)}
@@ -64,19 +67,25 @@ async def _think(context: NightContext) -> Thought:
         ids |= await _moved(context, profiles, standing)
     subjects = await view.subjects(assistant, ids)
     senders = {who: profile for profile in profiles.values() for who in profile["senders"]}
+    marked = await _marked(context, facts)
+    ended = end_doubts(marked, [], "what it rests on holds, and is contradicted no more")
+    marked = facts_after(marked, ended)
     wanted = dict[str, Page | None]()
     for id_ in subjects.keys() & profiles.keys():
-        mine = pages.borne_out(subjects[id_].facts, profiles[id_], senders, context.owners)
-        wanted[id_] = pages.made(id_, profiles[id_]["attributes"], mine)
-    wanted |= await _of_projects(context, senders)
-    wanted |= await _of_marks(context, standing.get(pages.DATED), facts)
+        about, profile = subjects[id_].facts, profiles[id_]
+        mine = pages.borne_out(about, profile, senders, context.owners, known=marked)
+        wanted[id_] = pages.made(id_, profile["attributes"], mine)
+    wanted |= await _of_projects(context, senders, marked)
+    wanted[pages.DISPUTES] = pages.disputes_made(marked.values())
+    wanted[pages.DOUBTS] = pages.doubts_made(marked.values())
+    wanted[pages.DATED] = await _dated(context, standing.get(pages.DATED), facts)
     kept = profiles.keys() - ids
     changed = [
         write_page(id_, standing.get(id_), wanted.get(id_), "what holds now")
         for id_ in sorted({*wanted, *standing} - kept)
         if wanted.get(id_) != standing.get(id_)
     ]
-    return Thought(operations=[*tended, *changed])
+    return Thought(operations=[*tended, *ended, *changed])
 
 
 async def _new(context: NightContext) -> dict[str, Fact]:
@@ -105,28 +114,29 @@ async def _moved(
     return found | {id_ for id_, ops in shown.items() if ops - holding}
 
 
-async def _of_marks(
-    context: NightContext, dated: Page | None, touched: Mapping[str, Fact]
-) -> dict[str, Page | None]:
-    """The pages of contradictions, of doubts and of days, by id. `dated`: the last one as it is.
-
-    `touched`: the facts that may have come to them or changed.
+async def _marked(context: NightContext, touched: Mapping[str, Fact]) -> dict[str, Fact]:
+    """The facts that are contradicted or in doubt, and those that their marks name, and `touched`:
+    the facts that may have come to them or changed.
     """
     view = context.pending_view()
-    touched = await view.facts(touched)  # without those that go tonight
-    disputed = {**touched, **await view.holding(EVERY._replace(has="disputed"))}
-    others = [op for fact in disputed.values() for op in fact.get("disputed", ())]
-    doubtful = {**touched, **await view.holding(EVERY._replace(has="doubtful"))}
-    ops = [op for line in (dated["lines"] if dated else []) for op in line["facts"]]
+    found = await view.facts(touched)  # without those that go tonight
+    for name in ("disputed", "doubtful"):
+        found |= await view.holding(EVERY._replace(has=name))
+    facts = found.values()
+    named = {op for one in facts for op in (*one.get("disputed", ()), *one.get("doubtful", ()))}
+    return found | await view.facts(sorted(named - found.keys()))
+
+
+async def _dated(
+    context: NightContext, page: Page | None, touched: Mapping[str, Fact]
+) -> Page | None:
+    """The page of days. `page`: the last one; `touched`: see `_marked`."""
+    view = context.pending_view()
+    ops = [op for line in (page["lines"] if page else []) for op in line["facts"]]
     named = await view.facts(ops)
     fell = not ops or len(named) < len(ops) or any(fact["invalid_at"] for fact in named.values())
     newest = await view.holding(EVERY._replace(limit=NEWEST)) if fell else {}
-    days = {**touched, **named, **newest}
-    return {
-        pages.DISPUTES: pages.disputes_made((disputed | await view.facts(others)).values()),
-        pages.DOUBTS: pages.doubts_made(doubtful.values()),
-        pages.DATED: pages.dated_made(days.values()),
-    }
+    return pages.dated_made((await view.facts(touched) | named | newest).values())
 
 
 def tended_to(profile: EntityProfile, facts: Mapping[str, Fact]) -> Operation | None:
@@ -147,9 +157,9 @@ def tended_to(profile: EntityProfile, facts: Mapping[str, Fact]) -> Operation | 
 
 
 async def _of_projects(
-    context: NightContext, senders: Mapping[str, EntityProfile]
+    context: NightContext, senders: Mapping[str, EntityProfile], known: Mapping[str, Fact]
 ) -> dict[str, Page | None]:
-    """The pages of the projects that are not completed, by id."""
+    """The pages of the projects that are not completed, by id. `known`: see `borne_out`."""
     slots = context.state["projects"]["slots"]
     wanted = {key: slot for key, slot in slots.items() if slot["status"] != "completed"}
     if not wanted:
@@ -163,7 +173,7 @@ async def _of_projects(
     for key, slot in wanted.items():
         mine = [fact for fact in newest if belongs(fact, key, slot, entries, context.owners)]
         if context.state.get("owned"):
-            mine = pages.borne_out(mine, None, senders, context.owners)
+            mine = pages.borne_out(mine, None, senders, context.owners, known=known)
         found[pages.project_id(key)] = pages.made(pages.project_id(key), {}, mine)
     return found
 

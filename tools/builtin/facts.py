@@ -30,7 +30,7 @@ from memory.guards import (
     violation,
 )
 from memory.messages import Citations, of_tick, prompt_lines
-from memory.operations import Collector, PlanCollector, collector_of, dependents_of
+from memory.operations import Collector, PlanCollector, collector_of, with_doubts
 from memory.recall import fit_for, probes, recall
 from memory.records import (
     LOCAL_USER,
@@ -42,7 +42,6 @@ from memory.records import (
     Operation,
     add_fact,
     change_fact,
-    doubt_fact,
     is_reflection,
     names_of,
     operation_id,
@@ -491,30 +490,32 @@ async def settle_dispute(
             "Give the two ids, or the two texts, of one contradiction as they were shown.",
         )
     keeps, goes = meant
-    if goes["invalid_at"] is not None:
-        operations = [confirmed(keeps, event)]
-    else:
+    told = {"holds": keeps["text"], "no_longer_holds": goes["text"]}
+    if pages.in_dispute(keeps, goes):
         store = store_of(runtime)
-        beside = await dependents_of([goes], store=store, semantic=semantic, scope=scope)
-        operations = settled(keeps, goes, event, beside)
+        operations = await with_doubts(
+            settled(keeps, goes, event), goes, keeps, store=store, semantic=semantic, scope=scope
+        )
+    elif pages.in_doubt(keeps, goes):
+        operations = [confirmed(keeps, event)]
+        told = told if goes["invalid_at"] else {"holds": keeps["text"]}
+    else:
+        raise Refusal(
+            f"{goes['text']!r:.80} rests on {keeps['text']!r:.80}, and does not contradict it",
+            "Say here only that it still holds. If it does not, store what is true now.",
+        )
     await collector_of(runtime.config, runtime.store).write(operations)
-    return answer(runtime, {"holds": keeps["text"], "no_longer_holds": goes["text"]})
+    return answer(runtime, told)
 
 
-def settled(
-    keeps: Fact, goes: Fact, event: Event, dependents: Sequence[Fact] = ()
-) -> list[Operation]:
-    """The fact that falls is superseded by the other one, which is disputed no more.
-
-    `dependents`: the facts that depend on the one that falls, which are in doubt then.
-    """
+def settled(keeps: Fact, goes: Fact, event: Event) -> list[Operation]:
+    """The fact that falls is superseded by the other one, which is disputed no more."""
     sources, reason = [event["id"]], f"settled by {event['sender']}"
     left = [op for op in keeps.get("disputed", []) if op != goes["op"]]
     return [
         # It falls from the time at which it was said: it was never true.
         supersede_fact(goes, keeps["op"], goes["valid_from"], sources, reason),
         change_fact(keeps, {"disputed": left}, sources, reason, place=f"settled {goes['op']}"),
-        *(doubt_fact(one, goes["op"], sources, reason) for one in dependents if one != keeps),
     ]
 
 
@@ -527,24 +528,20 @@ def confirmed(fact: Fact, event: Event) -> Operation:
 
 
 async def _told(holds: str, falls: str, runtime: Runtime) -> list[tuple[Fact, Fact]]:
-    """The contradictions among the facts that have these texts: not all stand on a page."""
+    """The contradictions and doubts among the facts that have these texts: a page has not all."""
     semantic, scope = resources_of(runtime.config).semantic, scope_of(runtime.config)
-    found = {
-        fact["op"]: fact
+    found = [
+        fact
         for text in (holds, falls)
-        for fact, _ in await semantic.keywords(scope, text, MOST_ALIKE)
+        for fact, _ in await semantic.keywords(scope, text, MOST_ALIKE, include_superseded=True)
         if _is(fact, text)
-    }
-    return [
-        (one, found[other])
-        for one in found.values()
-        for other in one.get("disputed", ())
-        if other in found
     ]
+    pairs = [(one, other) for one in found for other in found]
+    return [pair for pair in pairs if pages.in_dispute(*pair) or pages.in_doubt(*pair)]
 
 
 def _meant(holds: str, falls: str, pairs: Sequence[tuple[Fact, Fact]]) -> tuple[Fact, Fact] | None:
-    """(the fact that holds, the fact that falls) of the open contradiction that is meant."""
+    """(the fact that holds, the fact that falls) of the open contradiction or doubt meant."""
     for fact, other in pairs:
         for keeps, goes in ((fact, other), (other, fact)):
             if _is(keeps, holds) and _is(goes, falls):

@@ -174,6 +174,8 @@ def test_a_second_attempt_follows_the_lineage_of_facts_already_erased() -> None:
     made = decide(known, start._replace(memories=frozenset(("f1", "op_f1"))), NOTHING)
     assert made.entries[insight["id"]] is None
     assert {"f1", "op_f1"} <= made.gone
+    old = fact("s1", "Beans grow.", [], ["b1"], superseded_by="f1", invalid_at="2026")
+    assert fact_after(old, made) == {"superseded_by": None, "invalid_at": None}
 
 
 def test_the_audit_log_tells_what_was_written_for_an_erased_event() -> None:

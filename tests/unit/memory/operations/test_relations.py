@@ -373,6 +373,22 @@ def test_what_is_found_to_depend_on_it_now_or_was_in_an_earlier_night_is_in_doub
     assert then["sum"] == {"doubtful": ["old"]}
 
 
+def test_what_contradicts_a_duplicate_contradicts_the_fact_that_stays() -> None:
+    same = {**SAME, "disputed": ["theirs", "old"]}
+    rests = {**SUM, "depends_on": BOTH, "doubtful": BOTH}
+    claims = [pair("old", "same", "duplicates", "")]
+    after = changed(settling(claims, OLD, same, rests, new=["same"]).operations)
+    assert (after["old"]["disputed"], after["sum"]["doubtful"]) == (["theirs"], ["old"])
+
+
+def test_a_claim_that_is_no_contradiction_leaves_nothing_in_doubt() -> None:
+    oven = fact("new", "The oven comes on Friday.", speaker="Ben", valid_from=NOW)
+    claims = [pair("new", "old", "supersedes", "wrong")]
+    made = settling(claims, oven, OLD, {**SUM, "depends_on": ["old"]})
+    assert relation_of(made.operations) == "relates"
+    assert changed(made.operations) == {}
+
+
 def test_what_is_said_again_is_in_doubt_no_more() -> None:
     doubtful = {**SUM, "depends_on": ["old", "tax"], "doubtful": ["old"]}
     made = settling([pair("sum", "again", "duplicates", "")], doubtful, AGAIN, new=["again"])

@@ -94,6 +94,11 @@ def test_what_strangers_say_of_somebody_who_speaks_does_not_stand_on_the_page(
     nora = senders["Nora"] if speaks else new_profile("Nora", "Nora", DAY.format(1))
     said = dated("c", 9, **more)
     assert pages.borne_out([said], nora, senders, ["local"]) == ([said] if stands else [])
+    # Once what contradicts it fell, the words of an acquaintance count.
+    fell: Any = {**dated("a", 1), "invalid_at": DAY.format(3)}
+    counts = stands or "disputed" in more
+    found = pages.borne_out([said], nora, senders, ["local"], known={"a": fell})
+    assert found == ([said] if counts else [])
 
 
 @pytest.mark.parametrize(
