@@ -2,7 +2,7 @@
 
 from memory.guards import persona
 from memory.guards.dates import days_of, weekdays_in
-from memory.guards.grounding import Doubt, is_plain, ungrounded
+from memory.guards.grounding import Doubt, is_plain, is_translated, not_left, ungrounded
 from memory.guards.lexicon import fold, languages
 from memory.guards.mood import negates
 from memory.guards.numbers import in_digits
@@ -59,12 +59,14 @@ __all__ = [
     "is_assistant",
     "is_courtesy",
     "is_plain",
+    "is_translated",
     "joining",
     "languages",
     "lost_in",
     "may_be_one",
     "may_supersede",
     "negates",
+    "not_left",
     "of_oneself",
     "persona",
     "repeats",
