@@ -155,6 +155,25 @@ async def test_an_owner_is_told_an_attribute_once_and_a_stranger_not_at_all(
             assert "home: I live in Bergen" not in told
 
 
+async def test_what_was_corrected_by_day_is_no_longer_shown_of_a_person(agent: AsyncAgent) -> None:
+    await agent.sleep()
+    ada = await profile(agent, "Ada")
+    [op] = ada["attributes"]["home"]["evidence"]
+    (fact,) = (await agent.resources.semantic.by_op(agent.scope, [op])).values()
+    noted = {"at": fact["valid_from"], "speaker": "Ada", "trust": 1.0, "consolidated": False}
+    noted |= {"sources": fact["source_entries"]}
+    texts = ["Ada has cats in Bergen.", "Ada sings."]
+    observations = [{**noted, "id": text, "text": text} for text in texts]
+    changed = {**ada, "observations": observations}
+    await agent.store.aput(agent.scope.namespace(entities.ENTITIES), ada["id"], changed)
+    await agent.correct(fact["id"], "I live in Oslo.", "Ada")
+    await agent.ainvoke(said("Where do I live?", "Ada"))
+    told = model_of(agent).calls[-1].text.partition("<entity_context>")[2]
+    assert "Ada sings." in told
+    assert "home: " not in told
+    assert "cats in Bergen" not in told
+
+
 async def test_a_stranger_adds_nothing_to_the_page_of_an_owners_project(
     tmp_path: Path, clock: Clock
 ) -> None:
