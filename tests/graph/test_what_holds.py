@@ -284,6 +284,20 @@ async def test_a_briefing_tells_what_changed_and_asks_what_contradicts(
     assert len(words) <= 150
 
 
+async def test_a_briefing_tells_what_was_corrected_since_the_night(
+    tmp_path: Path, clock: Clock
+) -> None:
+    async with opened(tmp_path / "data", lively(), clock, settings=VIENNA) as agent:
+        await day(agent, clock, [("Ben", "The letter is due on 4 March 2026.")])
+        await agent.sleep()
+        (old,) = await agent.resources.semantic.all(agent.scope)
+        await agent.correct(old["id"], "The letter is due on 5 March 2026.", "Ben")
+        told = await briefing(agent.context)
+    assert told is not None
+    assert told["changed"][1:] == ["The letter is due on 5 March 2026."]
+    assert [one.partition(": ")[2] for one in told["deadlines"]] == told["changed"][1:]
+
+
 async def test_a_chat_shows_a_briefing_once_a_night(agent: AsyncAgent) -> None:
     assert await new_briefing(agent.context) is None
     await agent.sleep()
