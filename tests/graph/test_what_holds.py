@@ -375,13 +375,31 @@ async def _former(agent: AsyncAgent, fact: Fact) -> list[str]:
     ]
 
 
+@pytest.mark.parametrize(
+    ("said_so", "told", "is_meant"),
+    [
+        ("{text}", "{text}", True),
+        ("\u201c{text}.\u201d", "{text}", True),
+        ("[{id}] {text}.", "- [{id}] {text} (Ada, Sun 2026-03-01, in doubt)", True),
+        ("{text}. (Ada, Sun 2026-03-01)", "{text} (2026-03-01)", True),
+        ("{who}: {text}.", 'Ada says: "{text}."', True),
+        ("[{id}, 12345678] {text}", "{text}", True),
+        ("[12345678] {text}.", "{text}", False),
+        ("Mallory: {text}.", "{text}", False),
+        ("{text} in jam", "{text}", False),
+    ],
+)
 async def test_a_contradiction_on_no_page_is_settled_by_its_texts(
-    agent: AsyncAgent, clock: Clock
+    agent: AsyncAgent, clock: Clock, said_so: str, told: str, *, is_meant: bool
 ) -> None:
     await agent.sleep()
     await agent.store.adelete(agent.scope.namespace(pages.PAGES), pages.DISPUTES)
     clock.advance(hours=8)
-    holds, falls = "My sister Lila is allergic to strawberries", CLAIM[1]
+    text = "My sister Lila is allergic to strawberries"
+    known = {one["text"]: one for one in await agent.resources.semantic.all(agent.scope)}
+    fact = known[f"{text}."]
+    holds = said_so.format(text=text, id=fact["id"][:8], who=fact["speaker"])
+    falls = told.format(text=CLAIM[1].strip("."), id=known[CLAIM[1]]["id"][:8])
     model_of(agent).otherwise = lambda messages, tools: (
         "Settled."
         if isinstance(messages[-1], ToolMessage)
@@ -389,8 +407,9 @@ async def test_a_contradiction_on_no_page_is_settled_by_its_texts(
     )
     await agent.ainvoke(said("She is allergic.", "local"))
     facts = {one["text"]: one for one in await agent.resources.semantic.all(agent.scope)}
-    assert facts[CLAIM[1]]["superseded_by"] == facts[f"{holds}."]["id"]
-    assert not facts[f"{holds}."].get("disputed")
+    heir = facts[f"{text}."]["id"] if is_meant else None
+    assert facts[CLAIM[1]]["superseded_by"] == heir
+    assert bool(facts[f"{text}."].get("disputed")) is not is_meant
 
 
 async def test_someone_else_cannot_call_the_tool(opening: Opening) -> None:
