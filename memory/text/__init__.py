@@ -19,7 +19,9 @@ from memory.text.analysis import (
     terms,
 )
 from memory.text.clock import (
+    DATE_WORDS,
     MONTHS,
+    MONTHS_ELSEWHERE,
     WEEKDAYS,
     clock_line,
     days_named,
@@ -84,9 +86,11 @@ from memory.text.words import (
 __all__ = [
     "ANALYSIS_VERSION",
     "CRITICAL_AT",
+    "DATE_WORDS",
     "INVISIBLE",
     "LONGEST",
     "MONTHS",
+    "MONTHS_ELSEWHERE",
     "PRONOUNS",
     "SPEAKER",
     "SPELLED",
