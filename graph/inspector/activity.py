@@ -41,7 +41,7 @@ from graph.use_cases import (
     overview,
     would_forget,
 )
-from memory import night, pages
+from memory import entities, night, pages
 from memory.audit import AuditEntry, Outcome, What
 from memory.errors import BusyError, LongWork, NotFoundError
 from memory.events import inbox
@@ -363,6 +363,7 @@ async def one_person(visit: Visit) -> Response:
     cited = {id_ for value in values for id_ in value["evidence"]}
     facts = await semantic.by_op(scope, sorted(cited))
     ended = {op: fact for op, fact in facts.items() if fact["invalid_at"] is not None}
+    now = (await entities.as_of_now(visit.context.store, semantic, scope, [found.profile]))[0]
     return visit.show(
         "person.html",
         found=found,
@@ -372,6 +373,7 @@ async def one_person(visit: Visit) -> Response:
         observations={one["id"]: one for one in found.profile["observations"]},
         facts=facts,
         ended_facts=ended,
+        now=now,
         instead=await semantic.by_id(scope, [str(one["superseded_by"]) for one in ended.values()]),
         favour=await _favour(visit, found),
     )

@@ -15,13 +15,14 @@ from memory.guards import (
     share,
     speaks_of_oneself,
 )
-from memory.records import LOCAL_USER, Attribute, EntityProfile, Fact, part_id
+from memory.records import LOCAL_USER, Attribute, EntityProfile, Fact, Observation, part_id
 from memory.text import (
     LONGEST,
     MONTHS,
     PRONOUNS,
     SPEAKER,
     WEEKDAYS,
+    content_stems,
     depends_on_speaker,
     name_key,
     says,
@@ -170,6 +171,39 @@ def _standing(op: str, facts: Mapping[str, Fact], value: str) -> str | None:
                 return None
             op = part
     return None
+
+
+def holding(
+    profile: EntityProfile, facts: Mapping[str, Fact], made: Collection[Fact]
+) -> EntityProfile:
+    """The profile without what no longer holds: until a night, it keeps what fell by day.
+
+    An attribute falls with a fact behind it; an observation if, of the facts made of its sources,
+    one that fell has more of its words than all that hold.
+
+    Args:
+        profile: As it is stored.
+        facts: Those behind its attributes, by operation id.
+        made: Facts made of the sources of its observations.
+    """
+    own = {*content_stems(" ".join((profile["name"], *profile["aliases"], *profile["senders"])))}
+
+    def said_by(facts: Iterable[Fact], observation: Observation) -> int:
+        mine = {*content_stems(observation["text"])} - own
+        return max((len(mine & {*content_stems(fact["text"])}) for fact in facts), default=0)
+
+    def stands(one: Observation) -> bool:
+        told = [fact for fact in made if not {*one["sources"]}.isdisjoint(fact["source_entries"])]
+        fell = [fact for fact in told if fact["invalid_at"] is not None]
+        return said_by(fell, one) <= said_by((fact for fact in told if fact not in fell), one)
+
+    attributes = {
+        name: one
+        for name, one in profile["attributes"].items()
+        if evidence_now(one, {*one["evidence"]} - facts.keys(), facts)
+    }
+    noted = [one for one in profile["observations"] if stands(one)]
+    return {**profile, "attributes": attributes, "observations": noted}
 
 
 MOST_WORDS = 0.8

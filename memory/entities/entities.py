@@ -13,6 +13,9 @@ from typing import Any, NamedTuple, cast
 
 from langgraph.store.base import BaseStore, GetOp, PutOp
 
+from memory.entities.about import cited_by, holding
+from memory.facts import SemanticMemory
+from memory.journal import links
 from memory.records import (
     MOST_ALIASES,
     Attribute,
@@ -133,6 +136,20 @@ async def in_conversation(
     described = [p for p in (*chain.from_iterable(mentioned), *others) if not is_blank(p)]
     shown = {profile["id"]: profile for profile in (*sender, *described) if profile}
     return list(shown.values())[:MOST_PEOPLE]
+
+
+async def as_of_now(
+    store: BaseStore, semantic: SemanticMemory, scope: Scope, profiles: Sequence[EntityProfile]
+) -> list[EntityProfile]:
+    """The profiles without the attributes and observations whose facts no longer hold."""
+    noticed = {id_ for one in profiles for each in one["observations"] for id_ in each["sources"]}
+    ends = await links.read(store, scope, noticed) if noticed else {}
+    linked = [row for end in ends.values() for row in end["relations"].items()]
+    made = sorted({id_ for id_, one in linked if one["relation"] == "made_of"})
+    cited = sorted(cited_by(profiles))
+    facts = await semantic.by_op(scope, cited) if cited else {}
+    told = (await semantic.by_id(scope, made)).values()
+    return [holding(profile, facts, [*told]) for profile in profiles]
 
 
 async def familiar(store: BaseStore, scope: Scope, events: Sequence[Event]) -> list[Familiar]:

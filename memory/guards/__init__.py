@@ -3,8 +3,8 @@
 from memory.guards import persona
 from memory.guards.dates import days_of, weekdays_in
 from memory.guards.figures import is_of_another
-from memory.guards.grounding import Doubt, is_plain, ungrounded
-from memory.guards.lexicon import fold, languages, telling
+from memory.guards.grounding import Doubt, is_plain, is_translated, not_left, ungrounded
+from memory.guards.lexicon import content, fold, languages, telling
 from memory.guards.mood import negates, without_reminder
 from memory.guards.numbers import in_digits
 from memory.guards.overlap import (
@@ -52,6 +52,7 @@ __all__ = [
     "Source",
     "about_the_same",
     "cited_in_vain",
+    "content",
     "copied",
     "days_of",
     "fold",
@@ -61,12 +62,14 @@ __all__ = [
     "is_courtesy",
     "is_of_another",
     "is_plain",
+    "is_translated",
     "joining",
     "languages",
     "lost_in",
     "may_be_one",
     "may_supersede",
     "negates",
+    "not_left",
     "of_oneself",
     "persona",
     "repeats",

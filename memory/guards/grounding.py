@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from datetime import UTC, tzinfo
+from datetime import UTC, date, tzinfo
+from typing import NamedTuple
 
 from memory.guards import mood, names
 from memory.guards.figures import other_day, other_number
@@ -27,7 +28,8 @@ from memory.guards.lexicon import (
 )
 from memory.guards.mood import Mood
 from memory.guards.names import HeardNames, Name, bare, names_in
-from memory.guards.reading import Clause, Evidence, ProposedFact, Source
+from memory.guards.numbers import Number, comparable, numbers_in
+from memory.guards.reading import Clause, Evidence, ProposedFact, Source, whole
 from memory.text import depends_on_speaker
 
 ENOUGH = 3
@@ -352,3 +354,122 @@ def _unrelated(fact: ProposedFact) -> str | None:
     if near <= own or (own and (near < own + ENOUGH or 4 * near < 3 * len(fact.words))):
         return None  # It may be a paraphrase.
     return "Its words were said in another entry than it cites: cite the entry that says it"
+
+
+# What a newer statement leaves of an older one. In doubt it leaves nothing.
+
+
+class _Told(NamedTuple):
+    """What a text tells: its content words, those of names included, and its figures."""
+
+    words: tuple[str, ...] = ()
+    numbers: tuple[Number, ...] = ()
+    days: frozenset[date] = frozenset()
+    names: frozenset[str] = frozenset()
+
+    def besides(self, other: _Told) -> _Told:
+        """What the other one does not tell."""
+        known = shared(self.words, other.words)
+        return _Told(
+            tuple(one for one in self.words if one not in known),
+            tuple(one for one in self.numbers if not _is_among(one, other.numbers)),
+            self.days - other.days,
+            self.names - other.names,
+        )
+
+    def meets(self, other: _Told) -> bool:
+        """Whether both tell one thing."""
+        both = self.days & other.days or self.names & other.names
+        numbers = any(_is_among(one, other.numbers) for one in self.numbers)
+        return bool(both) or numbers or bool(shared(self.words, other.words))
+
+
+def is_translated(text: str, source: str, called: Collection[str] = ()) -> bool:
+    """Whether a text is in another language than its source: they share but names (`called`)."""
+    tongues, people = (languages(text), languages(source)), _known(called)
+    both = shared([one for one in content(text) if one not in people], content(source))
+    return all(tongues) and not both and {*tongues[0]}.isdisjoint(tongues[1])
+
+
+def not_left(text: str, old: Source, new: Source, called: Collection[str] = ()) -> str | None:
+    """Why a new statement does not leave `text` of an old one standing; None if it may.
+
+    What has changed is in the parts of the old statement that are nearest to the new one: where
+    that has other numbers, days or names, these have changed; else all that it does not say.
+    `called`: the names of what both are about.
+    """
+    evidence, own = Evidence((old,)), _known([one.speaker for one in (old, new) if one.speaker])
+    people, translated = _known(called) | own, is_translated(text, old.text, called)
+    codes = tuple(code for one in (old.text, new.text, text) for code in languages(one))
+
+    def told(said: str, at: str = old.at) -> _Told:
+        fact = ProposedFact(said, evidence, people)
+        words = tuple(one for one in content(said, codes) if one not in own)
+        named = {one.key for one in names_in(said, people, fact.tongue) if one.sure}
+        days = frozenset(Evidence((Source(said, None, at),)).days.days)
+        return _Told(words, tuple(whole(numbers_in(fact.digits))), days, frozenset(named - own))
+
+    mine, was, now = told(text), told(old.text), told(new.text, new.at)
+    parts = [part for one in evidence.clauses for part in _JOINS.split(one.text)]
+    near = {part: {*shared(now.words, content(part, codes))} for part in parts}
+    # Most parts share the name of what both are about.
+    most = max((len(words - now.names), len(words)) for words in near.values())
+    touched = (part for part in parts if (len(near[part] - now.names), len(near[part])) == most)
+    fell, added = _replaced(told("; ".join(touched)), now, was), mine.besides(now)
+    taken = [part for part in parts if told(part).meets(added)] or parts
+    named = [told(part).names - fell.names for part in taken]
+    if was.besides(mine) == _Told():
+        return "that is all of it"
+    if not all(_is_counted_in(one, was.numbers, translated=translated) for one in mine.numbers):
+        return "its numbers are others, or those of something else"
+    if not mine.names <= was.names or not all(one & mine.names for one in named if one):
+        return "it tells of somebody or something else"
+    if mine.meets(fell):
+        return "that is what has changed"
+    if added == _Told():
+        return "the newer fact says so, too"
+    if mood.negates(text, codes) not in [mood.negates(one, codes) for one in taken]:
+        return "one of both denies it"
+    return None
+
+
+_JOINS = re.compile(r"\s(?:and|und|y|e|et|ve)\s")
+
+
+def _replaced(touched: _Told, now: _Told, was: _Told) -> _Told:
+    """What a new statement (`now`) replaces of the parts that it touches of an old one (`was`)."""
+    gone, new = touched.besides(now), now.besides(was)
+    numbers = dict[Number, None]()
+    for one in new.numbers:
+        kin = [each for each in gone.numbers if _is_of_a_kind(one, each)]
+        kin = kin or [each for each in gone.numbers if _is_bare(one) or _is_bare(each)]
+        numbers |= dict.fromkeys(kin)
+    days, names_ = gone.days if new.days else (), gone.names if new.names else ()
+    made = _Told((), tuple(numbers), frozenset(days), frozenset(names_))
+    return gone if made == _Told() else made
+
+
+def _is_among(number: Number, others: Sequence[Number]) -> bool:
+    return any(number.readings & one.readings for one in others)
+
+
+def _is_counted_in(number: Number, others: Sequence[Number], *, translated: bool) -> bool:
+    """Whether others have the number, of the same things; a noun may be translated."""
+    same = [one for one in others if number.readings & one.readings]
+    return any(
+        _is_of_a_kind(number, one)
+        or (one.unit == number.unit and (translated or not (one.noun and number.noun)))
+        or not (number.unit or number.noun)
+        for one in same
+    )
+
+
+def _is_of_a_kind(one: Number, other: Number) -> bool:
+    """Whether two numbers have units of one dimension, or count the same things."""
+    if one.unit or other.unit:
+        return bool(one.unit and other.unit) and comparable(one, other.unit)
+    return bool(one.noun and other.noun) and alike(one.noun, other.noun)
+
+
+def _is_bare(number: Number) -> bool:
+    return not (number.unit or number.noun)

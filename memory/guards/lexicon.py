@@ -13,7 +13,14 @@ import unicodedata
 from collections.abc import Collection, Iterable
 from functools import cache, lru_cache
 
-from memory.text import SENTENCE_END, cached_by_text, sentences, stem
+from memory.text import (
+    MONTHS,
+    MONTHS_ELSEWHERE,
+    SENTENCE_END,
+    cached_by_text,
+    sentences,
+    stem,
+)
 
 _PLAIN = str.maketrans(
     {
@@ -276,26 +283,18 @@ def shared(words: Collection[str], others: Collection[str]) -> list[str]:
     return [one for one in dict.fromkeys(words) if any(alike(one, each) for each in others)]
 
 
-_MONTHS = """
-january|jan februari|february|feb march|mar april|apr may june|jun july|jul august|aug
-september|sept|sep october|oct november|nov december|dec
-
-januar|janner|jan februar|feber|feb marz april|apr mai juni|jun juli|jul august|aug september|sept
-oktober|okt november|nov dezember|dez
-
-enero|ene febrero marzo abril|abr mayo junio julio agosto|ago septiembre|setiembre octubre
-noviembre diciembre|dic
-
-janvier|janv fevrier|fevr mars avril|avr mai juin juillet|juil aout septembre octobre novembre
-decembre
-
-ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik
-"""
+_SHORT_MONTHS = (
+    "jan|janv|ene feb|fevr|feber|februari mar apr|abr|avr may jun jul|juil aug|ago sep|sept"
+    " oct|okt nov dec|dez|dic"
+)
 MONTH_OF = {
-    name: number
-    for names in _MONTHS.strip().split("\n\n")
-    for number, listed in enumerate(names.split(), 1)
-    for name in listed.split("|")
+    **{fold(name): number for number, name in enumerate(MONTHS, 1)},
+    **{fold(name): number for name, number in MONTHS_ELSEWHERE.items()},
+    **{
+        name: number
+        for number, names in enumerate(_SHORT_MONTHS.split(), 1)
+        for name in names.split("|")
+    },
 }
 MONTH = "|".join(sorted(MONTH_OF, key=len, reverse=True))
 _WEEKDAYS = r"""

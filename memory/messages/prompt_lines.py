@@ -76,6 +76,11 @@ _PAGE_LINE = re.compile(
     r"^(?:- |  or )\[(?P<id>[^\]]+)\] (?P<text>.*) \((?:(?P<who>[^()]{1,60}), )?"
     r"(?P<at>[A-Z][a-z]{2} \d{4}-\d{2}-\d{2})(?:, [a-z ]+)?\)$"
 )
+_CLAIM = re.compile(
+    r"(?:- |or |rests on )?(?:\[(?P<ids>[^\]]+)\]:? ?)?(?P<text>.*?)"
+    r"(?: \((?:[^()]{1,60}, )?(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}(?:, [a-z ]+)?\))?",
+    re.DOTALL,
+)
 _GOAL_TO_SPLIT = re.compile(r"^Goal: (?P<text>.+)$", re.MULTILINE)
 
 
@@ -299,6 +304,17 @@ def page_line(ids: Sequence[str], text: str, speaker: str | None, day: str, doub
     """A line of a page: `- [id, id] text (speaker, day)`."""
     who = f"{one_line(speaker)}, " if speaker else ""
     return f"- [{', '.join(ids)}] {one_line(text)} ({who}{day}{doubt})"
+
+
+def claim_named(given: str, speaker: str | None) -> tuple[list[str], str]:
+    """(ids, text) of a `page_line` as a model gives it back: the whole line or a part of it.
+
+    The text stands in quotes then, or behind its `speaker`: `speaker says: "text"`.
+    """
+    found = _CLAIM.fullmatch(given.strip())
+    ids, text = (found["ids"], found["text"]) if found else (None, given)
+    lead = rf"(?:it is noted|{re.escape(speaker or _NOBODY)}(?: says)?): *"
+    return (ids or "").split(", ") if ids else [], re.sub(lead, "", text, count=1, flags=re.I)
 
 
 def dispute_lines(pairs: Sequence[tuple[str, str, bool]]) -> list[str]:

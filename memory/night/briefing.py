@@ -1,6 +1,6 @@
 """The morning briefing: what an owner should know after a night, made without a model.
 
-Changes come from the night's operations; questions, dates and waiting items are those of now.
+Changes come from the night's operations, as far as they hold; all else is of now.
 Store namespace (below `(user, thread)`): `briefing` "shown" -> {night}.
 """
 
@@ -17,16 +17,16 @@ from langgraph.store.base import BaseStore, PutOp
 from memory import pages
 from memory.events import inbox
 from memory.facts import SemanticMemory
-from memory.guards import languages, negates, speaks_of_oneself
+from memory.guards import content, fold, languages, negates, speaks_of_oneself
 from memory.messages import one_line
 from memory.night import record as night
+from memory.operations import undreamed_facts
 from memory.records import Briefing, Fact, NightRecord, OpenQuestion, Operation, Scope, told
 from memory.settings import Settings
 from memory.state import State
 from memory.storage import write_batch
 from memory.text import (
     DATE_WORDS,
-    content_stems,
     days_named,
     local,
     says,
@@ -64,11 +64,15 @@ async def briefing_of(
     newest, today = applied[-1], local(now.isoformat(), settings.zone).date()
     plans = await night.plans_of(store, scope, newest["id"])
     operations = told(plans.operations())
-    facts = await semantic.by_op(scope, _facts_named(operations))
+    facts = await _with_heirs(
+        await semantic.by_op(scope, _facts_named(operations)), semantic, scope
+    )
     open_ = await pages.open_questions(store, semantic, scope)
     # Of what rests on a fact that is only contradicted, which is asked first.
     fallen = [(one, behind) for one, behind in open_.doubts if behind["invalid_at"]]
-    dated = await pages.dated_within(store, semantic, scope, today, today + AHEAD, settings.zone)
+    new = await semantic.by_op(scope, await undreamed_facts(store, scope))
+    ahead = (today, today + AHEAD, settings.zone)
+    dated = await pages.dated_within(store, semantic, scope, *ahead, also=new.values())
     goals = [one["description"] for one in state["goals"].values() if one["status"] == "active"]
     return within(
         {
@@ -104,27 +108,34 @@ def changed(
 ) -> list[str]:
     """What the night learned and what no longer holds, the most important first. Pure.
 
-    What `owners` said themselves comes last: it is no news to them.
+    A value that was replaced in its turn, the same night or since, is told as what holds now, and
+    not at all if that is the old one. What `owners` said themselves comes last: it is no news to
+    them. `facts`: by operation id, those that superseded them included.
     """
     merged = {
         frozenset((one["target"], one["after"]["other"]))
         for one in operations
         if one["kind"] == "link" and one["after"]["relation"] == "duplicates"
     }
-    ended = dict[str, str]()
+    replaced = dict[str, str]()
     for change in (one for one in operations if one["kind"] == "change_fact"):
-        by = (change["after"] or {}).get("superseded_by")
-        if by and frozenset((change["target"], by)) not in merged:
-            ended[change["target"]] = by
-    pairs = [(facts[by], facts[op]) for op, by in ended.items() if op in facts and by in facts]
-    pairs.sort(key=lambda pair: (-max(one["importance"] for one in pair), pair[0]["op"]))
-    news = dict[str, str]()
-    for new, old in pairs:
-        news.setdefault(new["op"], f"{_said(new)} (before: {_cut(old['text'], WORDS_BEFORE)})")
-    lines = [*news.values()]
+        if by := (change["after"] or {}).get("superseded_by"):
+            replaced[change["target"]] = by
+    ended = [op for op, by in replaced.items() if frozenset((op, by)) not in merged]
     added = [one["target"] for one in operations if one["kind"] == "add_fact"]
-    fresh = [facts[op] for op in added if op in facts and facts[op]["invalid_at"] is None]
-    fresh = [fact for fact in fresh if fact["op"] not in ended.values()]
+    now, before = _in_place(facts), dict[str, Fact]()
+    newest = sorted(
+        (facts[op] for op in ended if op in facts), key=lambda one: one["valid_from"], reverse=True
+    )
+    # Of several values before, one that was known before the night is told.
+    for old in sorted(newest, key=lambda one: one["op"] in added):
+        if new := now.get(replaced[old["op"]]):
+            before.setdefault(new["op"], old)
+    pairs = [(now[op], old) for op, old in before.items() if now[op]["text"] != old["text"]]
+    pairs.sort(key=lambda pair: (-max(one["importance"] for one in pair), pair[0]["op"]))
+    lines = [f"{_said(new)} (before: {_cut(old['text'], WORDS_BEFORE)})" for new, old in pairs]
+    held = {now[op]["op"]: now[op] for op in added if op in now and op not in replaced}
+    fresh = [fact for op, fact in held.items() if op not in before]
     fresh.sort(key=lambda fact: (fact["speaker"] in owners, -fact["importance"], fact["op"]))
     lines += [_said(fact) for fact in fresh]
     counts = f"{len(added)} new {'fact' if len(added) == 1 else 'facts'}"
@@ -189,11 +200,11 @@ ALIKE = 0.5
 """Share of the words of the shorter of two texts that say the same of a day, dates aside."""
 
 
+_OF_DATES = frozenset(map(fold, DATE_WORDS))
+
+
 def _is_alike(one: str, other: str) -> bool:
-    mine, theirs = (
-        {word for word in content_stems(text) if not word[0].isdigit()} - DATE_WORDS
-        for text in (one, other)
-    )
+    mine, theirs = ({*content(text)} - _OF_DATES for text in (one, other))
     return len(mine & theirs) >= max(1, ALIKE * min(len(mine), len(theirs)))
 
 
@@ -258,6 +269,31 @@ def _facts_named(operations: Sequence[Operation]) -> list[str]:
             if by := (operation["after"] or {}).get("superseded_by"):
                 found[by] = None
     return list(found)
+
+
+async def _with_heirs(
+    facts: Mapping[str, Fact], semantic: SemanticMemory, scope: Scope
+) -> dict[str, Fact]:
+    """The facts, and those that superseded them, by operation id."""
+    found, asked = dict(facts), set[str]()
+    while new := {fact["superseded_by"] or "" for fact in found.values()} - asked - {""}:
+        asked |= new
+        found |= {one["op"]: one for one in (await semantic.by_id(scope, sorted(new))).values()}
+    return found
+
+
+def _in_place(facts: Mapping[str, Fact]) -> dict[str, Fact]:
+    """For each fact, by operation id, what stands in its place by now: itself or its last heir."""
+    by_id, found = {fact["id"]: fact for fact in facts.values()}, dict[str, Fact]()
+    for op, fact in facts.items():
+        at, seen = fact, set[str]()
+        while at["invalid_at"] is not None and at["op"] not in seen:
+            seen.add(at["op"])
+            heir = at["superseded_by"] or ""
+            at = facts.get(heir) or by_id.get(heir) or at
+        if at["invalid_at"] is None:
+            found[op] = at
+    return found
 
 
 def _said(fact: Fact) -> str:

@@ -13,12 +13,13 @@ from memory.guards import (
     Source,
     about_the_same,
     from_elsewhere,
+    is_translated,
     joining,
-    languages,
     may_be_one,
     may_supersede,
+    not_left,
     repeats,
-    stands_near,
+    rewords,
     ungrounded,
     violation,
 )
@@ -108,7 +109,7 @@ def settle(
         relation, first, second = _weighed(claim, facts, owners)
         operations = _operations(relation, first, second, claim.reason, now)
         if relation == "supersedes" and (text := " ".join(claim.remains.split())):
-            if why := _not_of(text, second):
+            if why := _not_of(text, second, first):
                 made.refused.append(f"{text!r}, what remains of {fact_named(second)}: {why}")
             else:
                 operations += _remaining(text, second, first, now)
@@ -277,25 +278,23 @@ def _superseded(fact: Fact, by_op: str, now: str, reason: str) -> Operation:
     return change_fact(fact, after, [by_op, fact["op"]], reason)
 
 
-def _not_of(text: str, fact: Fact) -> str | None:
-    """Why `text` is no part of what the fact says; None if it is one."""
+def _not_of(text: str, fact: Fact, by: Fact) -> str | None:
+    """Why `text` is no part of what the fact says that a newer one (`by`) leaves; or None."""
+    speaker, called = fact["speaker"], fact["entities"]
     if repeats(fact["text"], [text]):
         return "that is all of it"
-    if not _stands_on(text, fact):
+    if is_translated(text, fact["text"], called):
+        named = any(says(text, name) for name in called)
+        if not (named or {*_NUMBER.findall(text)} & {*_NUMBER.findall(fact["text"])}):
+            return "that is not what it says"
+    elif not rewords(text, fact["text"], [speaker or "", *called], (), dated=False):
         return "that is not what it says"
-    speaker, people = fact["speaker"], fact["entities"]
-    said = [Source(fact["text"], speaker, fact["valid_from"])]
-    return violation(text, speaker) or ungrounded(text, speaker, said, people=people)
-
-
-def _stands_on(text: str, fact: Fact) -> bool:
-    """Whether a text has the fact's words or, in another language, a name or number of it."""
-    if stands_near(text, [fact["text"]], fact["entities"]):
-        return True
-    numbers = {*_NUMBER.findall(text)} & {*_NUMBER.findall(fact["text"])}
-    named = any(says(text, name) for name in fact["entities"])
-    alike = not {*languages(text)}.isdisjoint(languages(fact["text"]))
-    return not alike and (named or bool(numbers))
+    said, now = (Source(one["text"], one["speaker"], one["valid_from"]) for one in (fact, by))
+    return (
+        violation(text, speaker)
+        or ungrounded(text, speaker, [said])
+        or not_left(text, said, now, [*called, *by["entities"]])
+    )
 
 
 _NUMBER = re.compile(r"\d+")

@@ -190,14 +190,24 @@ def dated_made(facts: Iterable[Fact]) -> Page | None:
 
 
 async def dated_within(
-    store: BaseStore, semantic: SemanticMemory, scope: Scope, first: date, last: date, zone: tzinfo
+    store: BaseStore,
+    semantic: SemanticMemory,
+    scope: Scope,
+    first: date,
+    last: date,
+    zone: tzinfo,
+    *,
+    also: Iterable[Fact] = (),
 ) -> list[tuple[date, Fact]]:
-    """The facts that hold and name a day from `first` to `last`, by day."""
+    """The facts that hold and name a day from `first` to `last`, by day.
+
+    `also`: facts that the last night could not know.
+    """
     (lines,) = await _facts_of(store, semantic, scope, DATED)
+    known = {fact["op"]: fact for fact in (*(one for line in lines for one in line), *also)}
     found = [
         (day, fact)
-        for line in lines
-        for fact in line
+        for fact in known.values()
         if fact["invalid_at"] is None
         for day in days_named(fact["text"], zone, said=fact["valid_from"])
         if first <= day <= last

@@ -21,6 +21,7 @@ from memory.text.analysis import (
 from memory.text.clock import (
     DATE_WORDS,
     MONTHS,
+    MONTHS_ELSEWHERE,
     WEEKDAYS,
     clock_line,
     days_named,
@@ -90,6 +91,7 @@ __all__ = [
     "INVISIBLE",
     "LONGEST",
     "MONTHS",
+    "MONTHS_ELSEWHERE",
     "PRONOUNS",
     "SENTENCE_END",
     "SPEAKER",

@@ -21,11 +21,6 @@ MONTHS = (
     *("July", "August", "September", "October", "November", "December"),
 )
 
-DATE_WORDS = frozenset(
-    word for name in (*MONTHS, *WEEKDAYS) for word in (name.lower(), stem(name.lower()))
-)
-"""The names of months and weekdays, as they are written and as stems."""
-
 SOON = timedelta(days=3)
 """A date this near stands out."""
 
@@ -83,6 +78,39 @@ def clock_line(at: str, zone: tzinfo) -> str:
     return f"Now: {WEEKDAYS[moment.weekday()]} {_iso(moment)} {moment:%H:%M} ({zone_name(zone)})"
 
 
+MONTHS_ELSEWHERE = {
+    name: number
+    for table in (
+        "januar|jänner februar märz april mai juni juli august september oktober november dezember",
+        "enero febrero marzo abril mayo junio julio agosto septiembre|setiembre octubre noviembre"
+        " diciembre",
+        "janvier février|fevrier mars avril mai juin juillet août|aout septembre octobre novembre"
+        " décembre|decembre",
+        "ocak şubat|subat mart nisan may\u0131s haziran temmuz ağustos eylül ekim kas\u0131m"
+        " aral\u0131k",
+        "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre"
+        " dicembre",
+        "januari februari maart april mei juni juli augustus september oktober november december",
+    )
+    for number, names in enumerate(table.split(), 1)
+    for name in names.split("|")
+}
+"""The months in German, Spanish, French, Turkish, Italian and Dutch, in lower case."""
+
+_WEEKDAYS_ELSEWHERE = """
+montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag lunes martes miércoles jueves
+viernes sábado domingo lundi mardi mercredi jeudi vendredi samedi dimanche pazartesi sal\u0131
+çarşamba perşembe cuma cumartesi pazar lunedì martedì mercoledì giovedì venerdì sabato domenica
+maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
+"""
+
+DATE_WORDS = frozenset(
+    word
+    for name in (*MONTHS, *WEEKDAYS, *MONTHS_ELSEWHERE, *_WEEKDAYS_ELSEWHERE.split())
+    for word in (name.lower(), stem(name.lower()))
+)
+"""The names of months and weekdays in these languages and English, in lower case and as stems."""
+
 _MONTH = {part: number for number, name in enumerate(MONTHS, 1) for part in (name, name[:3])}
 
 _DATE = re.compile(
@@ -90,12 +118,17 @@ _DATE = re.compile(
     r"(?P<y1>\d{4})-(?P<m1>\d\d)-(?P<d1>\d\d)(?![\d-])"
     r"(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?)?"
     r"|(?P<d2>\d{1,2})\. ?(?P<m2>\d{1,2})\. ?(?P<y2>\d{4})\b"
-    rf"|(?P<d3>\d{{1,2}})(?:st|nd|rd|th)?\.? (?:of )?(?P<m3>{'|'.join(_MONTH)})\b"
-    r"(?:,? (?P<y3>\d{4})\b)?"
+    r"|(?P<y5>\d{4})年(?P<m5>\d\d?)月(?P<d5>\d\d?)[日号]"
+    r"|(?P<d3>\d{1,2})(?:st|nd|rd|th|er|[\u00ba\u00b0])?\.? (?:of |de |di )?"
+    rf"(?P<m3>{'|'.join(_MONTH)}|(?i:{'|'.join(MONTHS_ELSEWHERE)}))\b"
+    r"(?:,? (?:del? )?(?P<y3>\d{4})\b)?"
     rf"|(?P<m4>{'|'.join(_MONTH)})\.? (?P<d4>\d{{1,2}})(?!\d)(?:st|nd|rd|th)?"
     r"(?:,? (?P<y4>\d{4})\b)?)"
 )
-"""2026-11-24, also with a time; 24.11.2026; 24 November, November 24th, with a year or without."""
+"""2026-11-24, also with a time; 24.11.2026; 24 November, November 24th, with a year or without.
+
+The day goes before the month in languages other than English, and 2026年11月24日 has a year.
+"""
 
 
 def with_nearness(text: str, at: str, zone: tzinfo, *, said: str | None = None) -> str:
@@ -163,7 +196,8 @@ _BEFORE = 60
 
 def _meant(found: re.Match[str], since: date | None) -> date | None:
     part = {key[0]: value for key, value in found.groupdict().items() if value is not None}
-    month = _MONTH.get(part["m"]) or int(part["m"])
+    named = _MONTH.get(part["m"]) or MONTHS_ELSEWHERE.get(part["m"].lower())
+    month = named or int(part["m"])
     first = since or date.max
     for year in [int(part["y"])] if "y" in part else [first.year, first.year + 1]:
         with suppress(ValueError):

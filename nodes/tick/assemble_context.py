@@ -162,7 +162,9 @@ class _Memory:
         recalls = SEMANTIC_MEMORIES in components
         shown: _Shown = {
             "memories": await self.recalled(context_type, seen, now) if recalls else [],
-            "people": [without_lines(profile, seen) for profile in people],
+            "people": await entities.as_of_now(
+                self.store, self.semantic, self.scope, [without_lines(one, seen) for one in people]
+            ),
             "pages": told,
         }
         return shown, [*held, *disputes]

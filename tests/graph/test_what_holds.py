@@ -155,6 +155,25 @@ async def test_an_owner_is_told_an_attribute_once_and_a_stranger_not_at_all(
             assert "home: I live in Bergen" not in told
 
 
+async def test_what_was_corrected_by_day_is_no_longer_shown_of_a_person(agent: AsyncAgent) -> None:
+    await agent.sleep()
+    ada = await profile(agent, "Ada")
+    [op] = ada["attributes"]["home"]["evidence"]
+    (fact,) = (await agent.resources.semantic.by_op(agent.scope, [op])).values()
+    noted = {"at": fact["valid_from"], "speaker": "Ada", "trust": 1.0, "consolidated": False}
+    noted |= {"sources": fact["source_entries"]}
+    texts = ["Ada has cats in Bergen.", "Ada sings."]
+    observations = [{**noted, "id": text, "text": text} for text in texts]
+    changed = {**ada, "observations": observations}
+    await agent.store.aput(agent.scope.namespace(entities.ENTITIES), ada["id"], changed)
+    await agent.correct(fact["id"], "I live in Oslo.", "Ada")
+    await agent.ainvoke(said("Where do I live?", "Ada"))
+    told = model_of(agent).calls[-1].text.partition("<entity_context>")[2]
+    assert "Ada sings." in told
+    assert "home: " not in told
+    assert "cats in Bergen" not in told
+
+
 async def test_a_stranger_adds_nothing_to_the_page_of_an_owners_project(
     tmp_path: Path, clock: Clock
 ) -> None:
@@ -265,6 +284,20 @@ async def test_a_briefing_tells_what_changed_and_asks_what_contradicts(
     assert len(words) <= 150
 
 
+async def test_a_briefing_tells_what_was_corrected_since_the_night(
+    tmp_path: Path, clock: Clock
+) -> None:
+    async with opened(tmp_path / "data", lively(), clock, settings=VIENNA) as agent:
+        await day(agent, clock, [("Ben", "The letter is due on 4 March 2026.")])
+        await agent.sleep()
+        (old,) = await agent.resources.semantic.all(agent.scope)
+        await agent.correct(old["id"], "The letter is due on 5 March 2026.", "Ben")
+        told = await briefing(agent.context)
+    assert told is not None
+    assert told["changed"][1:] == ["The letter is due on 5 March 2026."]
+    assert [one.partition(": ")[2] for one in told["deadlines"]] == told["changed"][1:]
+
+
 async def test_a_chat_shows_a_briefing_once_a_night(agent: AsyncAgent) -> None:
     assert await new_briefing(agent.context) is None
     await agent.sleep()
@@ -342,13 +375,31 @@ async def _former(agent: AsyncAgent, fact: Fact) -> list[str]:
     ]
 
 
+@pytest.mark.parametrize(
+    ("said_so", "told", "is_meant"),
+    [
+        ("{text}", "{text}", True),
+        ("\u201c{text}.\u201d", "{text}", True),
+        ("[{id}] {text}.", "- [{id}] {text} (Ada, Sun 2026-03-01, in doubt)", True),
+        ("{text}. (Ada, Sun 2026-03-01)", "{text} (2026-03-01)", True),
+        ("{who}: {text}.", 'Ada says: "{text}."', True),
+        ("[{id}, 12345678] {text}", "{text}", True),
+        ("[12345678] {text}.", "{text}", False),
+        ("Mallory: {text}.", "{text}", False),
+        ("{text} in jam", "{text}", False),
+    ],
+)
 async def test_a_contradiction_on_no_page_is_settled_by_its_texts(
-    agent: AsyncAgent, clock: Clock
+    agent: AsyncAgent, clock: Clock, said_so: str, told: str, *, is_meant: bool
 ) -> None:
     await agent.sleep()
     await agent.store.adelete(agent.scope.namespace(pages.PAGES), pages.DISPUTES)
     clock.advance(hours=8)
-    holds, falls = "My sister Lila is allergic to strawberries", CLAIM[1]
+    text = "My sister Lila is allergic to strawberries"
+    known = {one["text"]: one for one in await agent.resources.semantic.all(agent.scope)}
+    fact = known[f"{text}."]
+    holds = said_so.format(text=text, id=fact["id"][:8], who=fact["speaker"])
+    falls = told.format(text=CLAIM[1].strip("."), id=known[CLAIM[1]]["id"][:8])
     model_of(agent).otherwise = lambda messages, tools: (
         "Settled."
         if isinstance(messages[-1], ToolMessage)
@@ -356,8 +407,9 @@ async def test_a_contradiction_on_no_page_is_settled_by_its_texts(
     )
     await agent.ainvoke(said("She is allergic.", "local"))
     facts = {one["text"]: one for one in await agent.resources.semantic.all(agent.scope)}
-    assert facts[CLAIM[1]]["superseded_by"] == facts[f"{holds}."]["id"]
-    assert not facts[f"{holds}."].get("disputed")
+    heir = facts[f"{text}."]["id"] if is_meant else None
+    assert facts[CLAIM[1]]["superseded_by"] == heir
+    assert bool(facts[f"{text}."].get("disputed")) is not is_meant
 
 
 async def test_someone_else_cannot_call_the_tool(opening: Opening) -> None:

@@ -550,6 +550,9 @@ def _meant(holds: str, falls: str, pairs: Sequence[tuple[Fact, Fact]]) -> tuple[
 
 
 def _is(fact: Fact, given: str) -> bool:
-    around = " []()#.'\""
-    same = given.strip(around).lower() == fact["text"].strip(around).lower()
-    return same or prompt_lines.cited(given.lower(), [fact["id"]]) is not None
+    """Whether a model means the fact: by an id that it shows, or else by the text."""
+    around = " []()#.'\"\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb"
+    ids, text = prompt_lines.claim_named(given, fact["speaker"])
+    same = not ids and text.strip(around).lower() == fact["text"].strip(around).lower()
+    known = [fact["id"]]
+    return same or any(prompt_lines.cited(one.lower(), known) for one in ids or [given])

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from memory.entities import evidence_now, names_about, subjects
+from memory.entities.about import holding
 from memory.night.dream_work import LEAST_FACTS, MOST_READ, unread, with_news
 from memory.records import Attribute, part_id
 from memory.records.records import Fact
@@ -100,6 +101,23 @@ def test_an_attribute_stands_on_what_remains_of_its_fact_if_that_says_it(
     facts = {one["op"]: one for one in (fallen, newer, left)}
     given: Attribute = {**attribute("b"), "value": value}
     assert evidence_now(given, set(), facts) == ([left["op"]] if stands else None)
+
+
+def test_of_a_profile_stands_what_no_fallen_fact_says() -> None:
+    said = {"source_entries": ["e"]}
+    fell = fact("a", "I live in Bergen.", invalid_at=NOW, superseded_by="new", **said)
+    other = fact("b", "I bake bread in Oslo.", **said)
+    noted: Any = {"at": NOW, "speaker": "Ada", "trust": 1.0, "consolidated": False}
+    texts = ["Ada lives in Bergen.", "Ada bakes bread.", "Ada sings.", "Bergen is far."]
+    sources = [["e"], ["e"], ["e"], ["another"]]
+    observations: Any = [
+        {**noted, "id": text, "text": text, "sources": its}
+        for text, its in zip(texts, sources, strict=True)
+    ]
+    profile = ada(attributes={"home": attribute("a"), "work": attribute("b")})
+    now = holding({**profile, "observations": observations}, {"a": fell, "b": other}, [fell, other])
+    assert [*now["attributes"]] == ["work"]
+    assert [one["text"] for one in now["observations"]] == texts[1:]
 
 
 def test_a_value_given_again_for_one_that_fell_stands_on_its_new_evidence_alone() -> None:

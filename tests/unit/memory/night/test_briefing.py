@@ -59,6 +59,35 @@ def test_the_weightiest_changes_go_first_and_each_new_fact_is_told_once() -> Non
     ]
 
 
+@pytest.mark.parametrize(
+    ("known", "since", "text", "told"),
+    [
+        # Within one night the oven comes on Friday, on Monday, on Friday after all.
+        (False, None, "", "On Friday after all. (before: On Monday.)"),
+        (True, None, "", "On Friday after all. (before: On Friday.)"),
+        (True, "corrected", "On Sunday.", "On Sunday. (before: On Friday.)"),
+        (True, "corrected", "On Friday.", None),
+        (True, "taken back", "", None),
+    ],
+)
+def test_what_was_replaced_in_its_turn_is_told_as_what_holds_now(
+    known: bool, since: str | None, text: str, told: str | None
+) -> None:
+    a, b = fact("a", "On Friday."), fact("b", "On Monday.", valid_from=NOW)
+    c, later = fact("c", "On Friday after all."), fact("d", text)
+    operations = [
+        *(add_fact(one, "x") for one in ((b, c) if known else (a, b, c))),
+        supersede_fact(a, "b", NOW, [], "x"),
+        supersede_fact(b, "c", NOW, [], "x"),
+    ]
+    gone = {"invalid_at": NOW}
+    ended: list[Any] = [{**a, **gone, "superseded_by": "b"}, {**b, **gone, "superseded_by": "c"}]
+    last: Any = {**c, **gone, "superseded_by": later["id"]} if since else c
+    facts = {one["op"]: one for one in (*ended, last, *([later] if text else []))}
+    lines = [told] if told else []
+    assert changed(operations, facts)[1:] == lines
+
+
 def test_what_an_owner_said_is_no_news_to_them() -> None:
     facts = {
         "a": fact("a", "Ada chairs the club.", speaker="Ada", importance=9),
@@ -122,6 +151,20 @@ def test_what_says_the_same_of_a_day_is_told_once() -> None:
         "Thu 2026-05-07: Carve the scroll by 7 May 2026",
         "Thu 2026-05-07: Hana rehearses in Porto on 7 May 2026 at noon.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Die Miete ist am Donnerstag, 7. Mai 2026 fällig.", "Zahnarzt: Donnerstag, 7. Mai 2026."),
+        ("El alquiler vence el jueves 7 de mayo de 2026.", "Dentista: jueves 7 de mayo de 2026."),
+        ("Le loyer est dû le jeudi 7 mai 2026.", "Dentiste : jeudi 7 mai 2026."),
+    ],
+)
+def test_two_things_of_one_day_are_told_in_other_languages_too(one: str, other: str) -> None:
+    dated = [(date(2026, 5, 7), fact(op, text)) for op, text in (("a", one), ("b", other))]
+    assert len(deadlines(dated, [], TODAY, UTC)) == 2
+    assert deadlines([], [one], TODAY, UTC) == [f"Thu 2026-05-07: {one}"]
 
 
 @pytest.mark.parametrize(

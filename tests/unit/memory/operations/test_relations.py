@@ -117,6 +117,49 @@ def test_what_is_no_part_of_a_superseded_fact_is_refused(text: str) -> None:
     assert text in refused[0]
 
 
+BUDGET = "The budget is 1200 euros and 26 guests come."
+ALONE = "Ben brings the oven and Cora the bread."
+KILN = "The oven costs 900 euros and comes on Friday at 10."
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "text", "stands"),
+    [
+        (BUDGET, "The budget is 900 euros now.", "26 guests come.", True),
+        (BUDGET, "The budget is 900 euros now.", "36 guests come.", False),
+        (BUDGET, "The budget is 900 euros now.", "1200 guests come.", False),
+        (BUDGET, "The budget is 900 euros now.", "26 guests do not come.", False),
+        (BUDGET, "The budget is 900 euros now.", "The budget is 1200 euros.", False),
+        (BUDGET, "The budget is 900 euros now.", "The budget is 1200 euros for 26 guests.", False),
+        (BUDGET, "The budget is 900 euros now.", "26 invitados no vienen.", False),
+        (BUDGET, "30 guests come now.", "The budget is 1200 euros.", True),
+        (BUDGET, "30 guests come now.", "The budget is 26 euros.", False),
+        (ALONE, "Ben brings the flour now.", "Cora brings the bread.", True),
+        (ALONE, "Ben brings the flour now.", "Ben brings the bread.", False),
+        (KILN, "The oven costs 800 euros now.", "The oven comes on Friday at 10.", True),
+        (KILN, "The oven comes on Monday now.", "The oven costs 900 euros.", True),
+        (KILN, "The oven comes on Monday now.", "The oven comes on Friday.", False),
+        (KILN, "The oven comes on Monday now.", "The oven comes.", False),
+        ("Ana's rent is 700.", "Ana's rent is 800.", "Ana's old rent was 700.", False),
+        ("Ana bakes and likes tea.", "Ana likes coffee now.", "Ana likes tea.", False),
+        ("Tom eats no nuts and likes tea.", "Tom likes coffee.", "Tom eats no nuts.", True),
+        ("Tom eats no nuts and likes tea.", "Tom likes coffee.", "Tom eats nuts.", False),
+        ("Ich wohne in Bergen und arbeite hier.", "Ich wohne in Oslo.", "Ana arbeitet hier.", True),
+        ("Vivo en Bergen y trabajo aqu\u00ed.", "Ahora vivo en Oslo.", "Vivo en Bergen.", False),
+    ],
+)
+def test_nothing_remains_that_the_newer_fact_changes(
+    was: str, now: str, text: str, *, stands: bool
+) -> None:
+    claim = pair("new", "old", "supersedes", "because").model_copy(update={"remains": text})
+    old, new = fact("old", was), fact("new", now, valid_from=LATER)
+    named = {"entities": ["Ana", "Ben", "Cora", "Tom"]}
+    made = settling([claim], {**old, **named}, {**new, **named})
+    parts = [one["after"]["text"] for one in made.operations if one["kind"] == "add_fact"]
+    assert parts == ([text] if stands else [])
+    assert len(made.refused) == (not stands)
+
+
 @pytest.mark.parametrize(
     ("text", "on"), [("We cook for 26 Gäste.", "part"), ("The budget buys wine.", "doubt")]
 )
