@@ -76,16 +76,21 @@ async def rollback(context: AgentContext, version: int) -> AssistantPrompt:
     return after
 
 
-async def briefing(context: AgentContext) -> Briefing | None:
-    """What changed, is open, comes up and waits after the newest night; None before the first."""
+async def briefing(context: AgentContext, reader: str | None = None) -> Briefing | None:
+    """What changed, is open, comes up and waits after the newest night; None before the first.
+
+    It holds an owner's private words: no other `reader` gets it. None: an owner reads.
+    """
+    if reader is not None and reader not in context.owners:
+        return None
     state = complete_state(await context.values())
     store, scope, semantic = context.store, context.scope, context.semantic
     return await night.briefing_of(store, semantic, scope, state, context.settings, context.now())
 
 
-async def new_briefing(context: AgentContext) -> Briefing | None:
+async def new_briefing(context: AgentContext, reader: str | None = None) -> Briefing | None:
     """The briefing, if no chat has shown it yet; from then on it counts as shown."""
-    found = await briefing(context)
+    found = await briefing(context, reader)
     if found is None or await night.was_shown(context.store, context.scope, found):
         return None
     await night.mark_shown(context.store, context.scope, found)

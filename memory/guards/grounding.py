@@ -106,7 +106,10 @@ def _of_another(fact: ProposedFact, speaker: str | None) -> str | None:
     if not speaker or not told or any(_is_same(speaker, one) for one in told):
         return None
     who = " and ".join(told)
-    return f"{speaker} said none of what it cites. {who} did: name {who} as the speaker"
+    return (
+        f"{speaker} said none of what it cites, {who} did: cite the entry in which {speaker} says "
+        f"it, or name {who} as the speaker"
+    )
 
 
 def _is_same(one: str, other: str) -> bool:

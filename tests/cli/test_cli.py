@@ -134,6 +134,22 @@ def test_chat_without_a_terminal_answers_line_by_line(
     assert circadian(capsys, "status", "--data", data, "--json").document["tick"] == 2
 
 
+def test_the_briefing_is_shown_to_an_owner_alone(
+    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    circadian(capsys, "config", "set", "owners", "Ada", "--data", data)
+    circadian(capsys, "send", "I want to sell the mill", "--from", "Ada", "--data", data)
+    circadian(capsys, "sleep", "--data", data)
+
+    def times_told(*who: str) -> int:
+        monkeypatch.setattr(sys, "stdin", io.StringIO("/status\n"))
+        return circadian(capsys, "chat", *who, "--data", data).out.count("sell the mill")
+
+    assert times_told("--from", "Ben") == 0
+    assert times_told("--from", "Ada") == 2, "greeted with it, and in the status"
+    assert times_told() == 1, "only the status tells it twice"
+
+
 def test_chat_takes_help_and_quit_without_a_slash(
     capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from graph.api import AsyncAgent
 from graph.cli.status_view import status_view
 from graph.use_cases import run, status
-from memory import forgetting
+from memory import entities, forgetting, pages
 from memory.errors import MemoryStoreError
 from memory.facts import SemanticMemory
 from memory.settings import Settings
@@ -46,11 +46,16 @@ async def everything(agent: AsyncAgent) -> str:
     return f"{await agent.everything()} {values['messages']} {values['parked']}"
 
 
-async def test_it_waits_for_a_person_and_is_gone_once_approved(tmp_path: Path) -> None:
-    model = scripted()
+@pytest.mark.parametrize("shown", ["recalled", "on a page"])
+async def test_it_waits_for_a_person_and_is_gone_once_approved(shown: str, tmp_path: Path) -> None:
+    model, looks = scripted(), [LOOK] if shown == "recalled" else []
     async with opened(tmp_path / "data", model, Clock(), settings=SETTINGS) as agent:
         fact = await told(agent, model)
-        model.steps += [LOOK, forget(fact), "It is being erased."]
+        if not looks:
+            [ruth] = await entities.everyone(agent.store, agent.scope)
+            page = {"id": ruth["id"], "lines": [{"attribute": None, "facts": ["lock"]}]}
+            await agent.store.aput(agent.scope.namespace(pages.PAGES), ruth["id"], page)
+        model.steps += [*looks, forget(fact), "It is being erased."]
         out = await agent.ainvoke(said(ASKED, "Ruth"))
         [question] = out["report"]["questions"]
         assert (question["tool"], question["difference"]) == (
@@ -61,7 +66,7 @@ async def test_it_waits_for_a_person_and_is_gone_once_approved(tmp_path: Path) -
         seen: Any = await status(agent.context)
         assert f"- {CODE}" in " ".join(plain(status_view(seen, "default", [])).split())
         out = await agent.approve(question["id"])
-        assert [one["ok"] for one in out["report"]["ticks"][0]["tools"]] == [True, True]
+        assert all(one["ok"] for one in out["report"]["ticks"][0]["tools"])
         assert "4711" not in await everything(agent)
         assert {one["text"] for one in await agent.everything()} == {ASKED, "The bike is green."}
         assert await forgetting.unfinished(agent.store, agent.scope) is None

@@ -23,10 +23,10 @@ from pydantic import Field
 from memory import events, forgetting
 from memory.errors import Refusal
 from memory.events import inbox, owners_of, parked_events, set_off_by_owner, sorted_out
-from memory.messages import for_model, is_history, of_tick, one_line, prompt_lines
+from memory.messages import data_in, for_model, is_history, of_tick, one_line, prompt_lines
 from memory.operations import collector_of
 from memory.prompt import assembly, assistant_prompt, recommended_action
-from memory.records import Decision, Event, Loop, SentMessage, operation_id
+from memory.records import AssembledContext, Decision, Event, Loop, SentMessage, operation_id
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import SessionMetrics, SleepWish, State
@@ -295,7 +295,7 @@ BY_HAND = "Say that a person can erase it: `circadian forget --fact ID`, or in t
 @tool
 @refusals_answered
 async def forget_memory(
-    memory_id: Annotated[str, Field(description="The id that recall_memories gave in this tick.")],
+    memory_id: Annotated[str, Field(description="Its id, from recall_memories or a page.")],
     runtime: Runtime,
     reasoning: Reasoning = None,
 ) -> Answer:
@@ -304,7 +304,7 @@ async def forget_memory(
     settings, given = settings_of(runtime.context), {"memory_id": memory_id}
     if refusal := why_not_erased(state, runtime.config, settings, given):
         raise refusal
-    hit, (earlier, _) = _recalled(state, given), await forgetting.left_over(store, scope)
+    hit, (earlier, _) = _shown(state, given), await forgetting.left_over(store, scope)
     if earlier is not None and earlier["entity"] != hit["id"]:
         raise Refusal("Something else is erased first", "Ask for it again in a later tick.")
     begun: forgetting.Begun = {
@@ -327,17 +327,27 @@ def why_not_erased(
         return Refusal("Nothing is erased from a conversation here", BY_HAND)
     if not_owners := _not_of_owner(state, config, settings):
         return Refusal(not_owners, BY_HAND)
-    return None if _recalled(state, args) else Refusal("This tick recalled no such memory", LOOK)
+    return None if _shown(state, args) else Refusal("This tick was shown no such memory", LOOK)
 
 
-def _recalled(state: State, args: Mapping[str, Any]) -> dict[str, Any]:
-    """The memory that this tick recalled under the given id; {} if none."""
-    told = {one["id"]: one for one in hits_in(of_tick(state["messages"], state["tick"]))}
+def _shown(state: State, args: Mapping[str, Any]) -> dict[str, Any]:
+    """The memory that a page of the prompt or a recall showed under the given id; {} if none."""
+    hits = hits_in(of_tick(state["messages"], state["tick"]))
+    told = {one["id"]: one for one in (*_on_pages(state["context"]), *hits)}
     return told.get(prompt_lines.cited(str(args.get("memory_id", "")), told) or "", {})
 
 
+def _on_pages(context: AssembledContext | None) -> list[dict[str, Any]]:
+    """The facts on the prompt's pages, which show the beginnings of their ids."""
+    pages = data_in(context.get("front", ""), "pages") if context else None
+    ids = context.get("shown", []) if context else []
+    lines = filter(None, map(prompt_lines.read_shown, (pages or "").splitlines()))
+    named = [(prompt_lines.cited(id_, ids), line) for line in lines for id_ in line.id.split(", ")]
+    return [{"id": id_, "kind": "fact", "text": line.text} for id_, line in named if id_]
+
+
 forget_memory.metadata = {
-    "difference": lambda state, args: f"- {one_line(_recalled(state, args)['text'])} {WITH_IT}",
+    "difference": lambda state, args: f"- {one_line(_shown(state, args)['text'])} {WITH_IT}",
     "why_not": why_not_erased,
 }
 

@@ -9,6 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import tzinfo
 from typing import Annotated, Any
 
 from langchain_core.messages import AnyMessage, ToolMessage
@@ -40,6 +41,7 @@ from memory.records import (
     FactDraft,
     JournalEntry,
     Operation,
+    RecallHit,
     add_fact,
     change_fact,
     is_reflection,
@@ -48,7 +50,7 @@ from memory.records import (
     supersede_fact,
 )
 from memory.runtime import resources_of, scope_of, settings_of, store_of
-from memory.text import SPEAKER, name_key
+from memory.text import SPEAKER, name_key, shown_day, shown_time
 from tools.answers import (
     Absent,
     Answer,
@@ -441,11 +443,17 @@ async def recall_memories(
         )
         most = settings.probes_kept
         await probes.keep(query, memories, store=store, scope=scope, now=now, most=most)
-    # Without the parts of the scores, which would take more room than the memories.
-    aside = {"parts", "faint"}
-    shown = [{key: value for key, value in one.items() if key not in aside} for one in memories]
+    shown = [_shown(one, settings.zone) for one in memories]
     note = {} if shown else {"note": "Nothing in memory fits this query."}
     return answer(runtime, {"query": query, "memories": shown, "count": len(shown), **note})
+
+
+def _shown(hit: RecallHit, zone: tzinfo) -> dict[str, Any]:
+    """A memory in the people's time, without the parts of its score, which would take more room."""
+    told: dict[str, Any] = {**hit, "at": shown_time(hit["at"], zone)}
+    if earlier := hit.get("earlier"):
+        told["earlier"] = [{**one, "until": shown_day(one["until"], zone)} for one in earlier]
+    return {key: value for key, value in told.items() if key not in ("parts", "faint")}
 
 
 def hits_in(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:

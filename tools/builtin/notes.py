@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import tzinfo
 from functools import partial
 from itertools import count
 from typing import Annotated, Any, NamedTuple
@@ -50,6 +51,7 @@ from memory.text import (
     encodable,
     name_key,
     says,
+    shown_time,
     spellings,
 )
 from tools.answers import (
@@ -158,7 +160,9 @@ async def review_journal(
         limit=limit,
         hidden=_hidden(runtime),
     )
-    return answer(runtime, {"entries": [*map(_shown, entries)], "count": len(entries)})
+    zone = settings_of(runtime.context).zone
+    shown = [_shown(one, zone) for one in entries]
+    return answer(runtime, {"entries": shown, "count": len(shown)})
 
 
 def _hidden(runtime: Runtime) -> Callable[[JournalEntry], bool]:
@@ -173,9 +177,10 @@ def _hidden(runtime: Runtime) -> Callable[[JournalEntry], bool]:
     return hidden
 
 
-def _shown(entry: JournalEntry) -> dict[str, Any]:
+def _shown(entry: JournalEntry, zone: tzinfo) -> dict[str, Any]:
     keys = ("id", "timestamp", "content", "source_entity", "origins", "importance", "tags")
-    return {key: value for key, value in entry.items() if key in keys}
+    told = {**entry, "timestamp": shown_time(entry["timestamp"], zone)}
+    return {key: value for key, value in told.items() if key in keys}
 
 
 def _tags(given: list[str], runtime: Runtime) -> list[str]:

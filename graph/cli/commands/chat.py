@@ -158,7 +158,7 @@ def chat(
             import readline  # noqa: F401 - importing it gives `input` line editing and a history
 
             session.screen.note(HELP)
-        if briefing := agent.call(new_briefing(agent.handle.context)):
+        if briefing := agent.call(new_briefing(agent.handle.context, sender)):
             session.screen.show(briefing_view(briefing), "")
         if waiting := agent.call(unanswered(agent.handle)):
             session.screen.note(still_waiting([parked["question"] for parked in waiting]))
@@ -192,7 +192,7 @@ class _Chat:
         name, _, rest = line.partition(" ")
         match name:
             case "/status" if not rest.strip():
-                return self._agent.call(print_status(self._session))
+                return self._agent.call(print_status(self._session, self._sender))
             case "/help" if not rest.strip():
                 self._screen.note(HELP)
                 return 0

@@ -60,11 +60,16 @@ async def status(
         return await print_status(session, verbose=verbose)
 
 
-async def print_status(session: Session, *, verbose: bool = False) -> int:
-    """Print the agent at a glance, `verbose` with each part of the prompt; 1 if ticks are lost."""
+async def print_status(
+    session: Session, reader: str | None = None, *, verbose: bool = False
+) -> int:
+    """Print the agent at a glance, `verbose` with each part of the prompt; 1 if ticks are lost.
+
+    Who is no owner gets it without the briefing; `reader` as there.
+    """
     options, screen, agent = session
     now, aside = await status_of(agent.context), await inbox.set_aside(agent.store, agent.scope)
-    now["briefing"] = await briefing(agent.context)
+    now["briefing"] = await briefing(agent.context, reader)
     lost = await lost_ticks(agent.context)
     for line in lost:
         screen.problem(line)

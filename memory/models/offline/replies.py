@@ -188,9 +188,7 @@ def told(done: Done) -> str:
         return "\n".join([f"Split the goal {result['goal_id']}:", *lines])
     if done.name == "recall_memories":
         found = [
-            Quotable(
-                ", ".join(filter(None, ("memory", row["at"][:10], row["speaker"]))), row["text"]
-            )
+            Quotable(", ".join(filter(None, ("memory", row["at"], row["speaker"]))), row["text"])
             for row in result["memories"][:_MOST_RECALLED]
         ]
         return "\n".join(map(quote, found)) or NOT_KNOWN

@@ -115,7 +115,7 @@ async def test_an_extraction_and_its_tick_share_no_id() -> None:
 
 
 async def test_review_reads_the_newest_first_by_words_and_tags() -> None:
-    bench = Bench()
+    bench = Bench(settings=Settings(time_zone="Europe/Vienna"))
     await bench.call("add_journal_entry", content="The gate is shut", tags=["town"])
     await bench.call("add_journal_entry", content="The mill is old", tags=["land"])
     found = await bench.call("review_journal", query="gate mill", limit=5)
@@ -128,6 +128,7 @@ async def test_review_reads_the_newest_first_by_words_and_tags() -> None:
         "importance",
         "tags",
     }
+    assert found.result["entries"][0]["timestamp"] == "Sat 2025-12-06 15:30"
     tagged = await bench.call("review_journal", tags=["land"])
     assert [row["content"] for row in tagged.result["entries"]] == ["The mill is old"]
     assert (await bench.call("review_journal", query="bridge")).result["entries"] == []

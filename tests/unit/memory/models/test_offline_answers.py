@@ -119,9 +119,9 @@ def test_a_quote_is_unescaped_and_a_line_of_memory_cannot_end_its_block() -> Non
 
 def test_recalled_memories_are_quoted_with_date_and_speaker() -> None:
     text = "What do you remember about Ana?"
-    row = {"id": "f9", "text": "Ana sails.", "at": "2026-05-01T10:00:00+00:00", "speaker": "Bob"}
+    row = {"id": "f9", "text": "Ana sails.", "at": "Fri 2026-05-01 10:00", "speaker": "Bob"}
     last = say(text, *results(say(text), {"memories": [row], "count": 1}))
-    assert last.text == "From memory, 2026-05-01, Bob: Ana sails."
+    assert last.text == "From memory, Fri 2026-05-01 10:00, Bob: Ana sails."
 
 
 @pytest.mark.parametrize(

@@ -296,21 +296,25 @@ async def test_a_date_in_a_query_finds_what_was_said_then(asking: Asking) -> Non
     assert (await asking.texts("Who tuned the harp on 10 February?"))[0].endswith("(02)")
 
 
-async def test_the_tool_asks_for_the_agent_and_in_a_night_for_facts_alone(
+async def test_the_tool_asks_for_the_agent_in_peoples_time_and_in_a_night_for_facts_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[dict[str, Any]] = []
     hit = {"id": "f1", "kind": "fact", "text": "Tea", "score": 1.0, "parts": {"words": 1.0}}
-    hit |= {"sources": [], "speaker": None}
+    hit |= {"at": "2026-11-23T10:05:00+00:00", "sources": [], "speaker": None}
+    milk: dict[str, Any] = {"id": "f0", "text": "Milk", "speaker": None, "sources": []}
+    hit["earlier"] = [{**milk, "until": "2026-11-22T23:30:00+00:00"}]
 
     async def answer(queries: list[str], **arguments: Any) -> list[list[RecallHit]]:
         asked.extend({**arguments, "query": query} for query in queries)
         return [[cast(RecallHit, hit)] for _ in queries]
 
     monkeypatch.setattr(recall_tool, "recall", answer)
-    bench = Bench()
+    bench = Bench(settings=Settings(time_zone="Europe/Vienna"))
     called = await bench.call("recall_memories", query="tea", limit=3, include_superseded=True)
     bare = {key: value for key, value in hit.items() if key != "parts"}
+    milk["until"] = "Mon 2026-11-23"
+    bare |= {"at": "Mon 2026-11-23 11:05", "earlier": [milk]}
     assert called.result == {"success": True, "query": "tea", "memories": [bare], "count": 1}
     await night().call("recall_memories", query="tea")
     awake, asleep = asked
