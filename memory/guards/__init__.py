@@ -3,7 +3,7 @@
 from memory.guards import persona
 from memory.guards.dates import days_of, weekdays_in
 from memory.guards.grounding import Doubt, is_plain, is_translated, not_left, ungrounded
-from memory.guards.lexicon import fold, languages
+from memory.guards.lexicon import content, fold, languages
 from memory.guards.mood import negates
 from memory.guards.numbers import in_digits
 from memory.guards.overlap import (
@@ -51,6 +51,7 @@ __all__ = [
     "Source",
     "about_the_same",
     "cited_in_vain",
+    "content",
     "copied",
     "days_of",
     "fold",

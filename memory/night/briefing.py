@@ -17,7 +17,7 @@ from langgraph.store.base import BaseStore, PutOp
 from memory import pages
 from memory.events import inbox
 from memory.facts import SemanticMemory
-from memory.guards import languages, negates, speaks_of_oneself
+from memory.guards import content, fold, languages, negates, speaks_of_oneself
 from memory.messages import one_line
 from memory.night import record as night
 from memory.operations import undreamed_facts
@@ -26,14 +26,11 @@ from memory.settings import Settings
 from memory.state import State
 from memory.storage import write_batch
 from memory.text import (
-    MONTHS,
-    WEEKDAYS,
-    content_stems,
+    DATE_WORDS,
     days_named,
     local,
     says,
     shown_day,
-    stem,
 )
 
 BRIEFING, SHOWN = "briefing", "shown"
@@ -200,14 +197,12 @@ _PARTS = re.compile(r"[;,.] | (?:because|but|weil|aber|porque|pero|parce|mais|ç
 ALIKE = 0.5
 """Share of the words of the shorter of two texts that say the same of a day, dates aside."""
 
-_OF_DATES = frozenset(stem(name.lower()) for name in (*MONTHS, *WEEKDAYS))
+
+_OF_DATES = frozenset(map(fold, DATE_WORDS))
 
 
 def _is_alike(one: str, other: str) -> bool:
-    mine, theirs = (
-        {word for word in content_stems(text) if not word[0].isdigit()} - _OF_DATES
-        for text in (one, other)
-    )
+    mine, theirs = ({*content(text)} - _OF_DATES for text in (one, other))
     return len(mine & theirs) >= max(1, ALIKE * min(len(mine), len(theirs)))
 
 

@@ -19,6 +19,7 @@ from memory.text.analysis import (
     terms,
 )
 from memory.text.clock import (
+    DATE_WORDS,
     MONTH_NUMBERS,
     MONTHS,
     WEEKDAYS,
@@ -85,6 +86,7 @@ from memory.text.words import (
 __all__ = [
     "ANALYSIS_VERSION",
     "CRITICAL_AT",
+    "DATE_WORDS",
     "INVISIBLE",
     "LONGEST",
     "MONTHS",

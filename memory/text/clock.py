@@ -12,6 +12,7 @@ from functools import cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memory.errors import InputError
+from memory.text.words import stem
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -46,6 +47,20 @@ MONTH_NUMBERS = {
     for name in names
 }
 """The months' numbers by their names and abbreviations in several languages."""
+
+_WEEKDAYS_ELSEWHERE = """
+montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag lunes martes miércoles jueves
+viernes sábado domingo lundi mardi mercredi jeudi vendredi samedi dimanche pazartesi sal\u0131
+çarşamba perşembe cuma cumartesi pazar lunedì martedì mercoledì giovedì venerdì sabato domenica
+maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
+"""
+
+DATE_WORDS = frozenset(
+    word
+    for name in (*WEEKDAYS, *MONTH_NUMBERS, *_WEEKDAYS_ELSEWHERE.split())
+    for word in (name.lower(), stem(name.lower()))
+)
+"""The names of weekdays and months in these languages, in lower case and as stems."""
 
 SOON = timedelta(days=3)
 """A date this near stands out."""

@@ -27,7 +27,7 @@ from memory.records import (
 )
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.text import MONTHS, WEEKDAYS, content_stems, says, stem
+from memory.text import DATE_WORDS, content_stems, says
 
 NEWEST = 500
 """Newest facts that may belong to a project, or replace a superseded fact with a day."""
@@ -37,8 +37,6 @@ LATELY = timedelta(days=7)
 
 SHARED_WORDS = 2
 """Words that a fact of a project shares with the project's key and summary, at least."""
-
-_OF_DATES = frozenset(stem(name.lower()) for name in (*MONTHS, *WEEKDAYS))
 
 
 @checked
@@ -184,4 +182,4 @@ def belongs(fact: Fact, key: str, project: Project, entries: Mapping[str, Journa
     if any(says(about, name) for name in fact["entities"] if name not in people):
         return True
     shared = set(content_stems(about)) & set(content_stems(fact["text"]))
-    return len([one for one in shared - _OF_DATES if not one.isdigit()]) >= SHARED_WORDS
+    return len([one for one in shared - DATE_WORDS if not one.isdigit()]) >= SHARED_WORDS

@@ -154,6 +154,20 @@ def test_what_says_the_same_of_a_day_is_told_once() -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Die Miete ist am Donnerstag, 7. Mai 2026 fällig.", "Zahnarzt: Donnerstag, 7. Mai 2026."),
+        ("El alquiler vence el jueves 7 de mayo de 2026.", "Dentista: jueves 7 de mayo de 2026."),
+        ("Le loyer est dû le jeudi 7 mai 2026.", "Dentiste : jeudi 7 mai 2026."),
+    ],
+)
+def test_two_things_of_one_day_are_told_in_other_languages_too(one: str, other: str) -> None:
+    dated = [(date(2026, 5, 7), fact(op, text)) for op, text in (("a", one), ("b", other))]
+    assert len(deadlines(dated, [], TODAY, UTC)) == 2
+    assert deadlines([], [one], TODAY, UTC) == [f"Thu 2026-05-07: {one}"]
+
+
+@pytest.mark.parametrize(
     ("text", "days"),
     [
         ("Hana cannot come on 5 May 2026; she comes on 7 May 2026 instead.", [7]),
