@@ -30,7 +30,7 @@ from memory.guards.mood import Mood
 from memory.guards.names import HeardNames, Name, bare, names_in
 from memory.guards.numbers import Number, comparable, numbers_in
 from memory.guards.reading import Clause, Evidence, ProposedFact, Source, whole
-from memory.text import depends_on_speaker
+from memory.text import DATE_WORDS, depends_on_speaker
 
 ENOUGH = 3
 """Fewest content words of a fact that is compared with what was said before."""
@@ -363,7 +363,7 @@ def _unrelated(fact: ProposedFact) -> str | None:
 
 
 class _Told(NamedTuple):
-    """What a text tells: its content words, those of names included, and its figures."""
+    """What a text tells: content words, those of names included and of days not; and figures."""
 
     words: tuple[str, ...] = ()
     numbers: tuple[Number, ...] = ()
@@ -387,6 +387,9 @@ class _Told(NamedTuple):
         return bool(both) or numbers or bool(shared(self.words, other.words))
 
 
+_NONE = _Told()
+
+
 def is_translated(text: str, source: str, called: Collection[str] = ()) -> bool:
     """Whether a text is in another language than its source: they share but names (`called`)."""
     tongues, people = (languages(text), languages(source)), _known(called)
@@ -398,7 +401,8 @@ def not_left(text: str, old: Source, new: Source, called: Collection[str] = ()) 
     """Why a new statement does not leave `text` of an old one standing; None if it may.
 
     What has changed is in the parts of the old statement that are nearest to the new one: where
-    that has other numbers, days or names, these have changed; else all that it does not say.
+    that has other numbers, days or names, these have changed, and where it has other words, the
+    words, too; without any other figure all that it does not say.
     `called`: the names of what both are about.
     """
     evidence, own = Evidence((old,)), _known([one.speaker for one in (old, new) if one.speaker])
@@ -407,7 +411,8 @@ def not_left(text: str, old: Source, new: Source, called: Collection[str] = ()) 
 
     def told(said: str, at: str = old.at) -> _Told:
         fact = ProposedFact(said, evidence, people)
-        words = tuple(one for one in content(said, codes) if one not in own)
+        words = content(_NOW.sub(" ", fold(said)), codes)
+        words = tuple(one for one in words if one not in own | _OF_DATES)
         named = {one.key for one in names_in(said, people, fact.tongue) if one.sure}
         days = frozenset(Evidence((Source(said, None, at),)).days.days)
         return _Told(words, tuple(whole(numbers_in(fact.digits))), days, frozenset(named - own))
@@ -417,11 +422,11 @@ def not_left(text: str, old: Source, new: Source, called: Collection[str] = ()) 
     near = {part: {*shared(now.words, content(part, codes))} for part in parts}
     # Most parts share the name of what both are about.
     most = max((len(words - now.names), len(words)) for words in near.values())
-    touched = (part for part in parts if (len(near[part] - now.names), len(near[part])) == most)
-    fell, added = _replaced(told("; ".join(touched)), now, was), mine.besides(now)
+    touched = [part for part in parts if (len(near[part] - now.names), len(near[part])) == most]
+    fell, added = _replaced([told(part) for part in touched], now, was), mine.besides(now)
     taken = [part for part in parts if told(part).meets(added)] or parts
     named = [told(part).names - fell.names for part in taken]
-    if was.besides(mine) == _Told():
+    if was.besides(mine) == _NONE:
         return "that is all of it"
     if not all(_is_counted_in(one, was.numbers, translated=translated) for one in mine.numbers):
         return "its numbers are others, or those of something else"
@@ -429,27 +434,52 @@ def not_left(text: str, old: Source, new: Source, called: Collection[str] = ()) 
         return "it tells of somebody or something else"
     if mine.meets(fell):
         return "that is what has changed"
-    if added == _Told():
+    if added == _NONE:
         return "the newer fact says so, too"
     if mood.negates(text, codes) not in [mood.negates(one, codes) for one in taken]:
         return "one of both denies it"
     return None
 
 
+_OF_DATES = frozenset(map(fold, DATE_WORDS))
+_NOW = re.compile(
+    r"(?<!\w)(?:now|currently|jetzt|nun|inzwischen|ahora|actualmente|desormais|maintenant|artik"
+    r"|simdi|instead|stattdessen)(?!\w)|现在|目前|如今"
+)
 _JOINS = re.compile(r"\s(?:and|und|y|e|et|ve)\s")
 
 
-def _replaced(touched: _Told, now: _Told, was: _Told) -> _Told:
+def _replaced(touched: Sequence[_Told], now: _Told, was: _Told) -> _Told:
     """What a new statement (`now`) replaces of the parts that it touches of an old one (`was`)."""
-    gone, new = touched.besides(now), now.besides(was)
+    parts, new = [part.besides(now) for part in touched], now.besides(was)
+    gone = _Told(
+        tuple(one for part in parts for one in part.words),
+        tuple(one for part in parts for one in part.numbers),
+        frozenset(one for part in parts for one in part.days),
+        frozenset(one for part in parts for one in part.names),
+    )
     numbers = dict[Number, None]()
     for one in new.numbers:
         kin = [each for each in gone.numbers if _is_of_a_kind(one, each)]
         kin = kin or [each for each in gone.numbers if _is_bare(one) or _is_bare(each)]
         numbers |= dict.fromkeys(kin)
-    days, names_ = gone.days if new.days else (), gone.names if new.names else ()
-    made = _Told((), tuple(numbers), frozenset(days), frozenset(names_))
-    return gone if made == _Told() else made
+    figures = _Told(
+        (),
+        tuple(numbers),
+        gone.days if new.days else frozenset(),
+        gone.names if new.names else frozenset(),
+    )
+    if figures == _NONE:
+        return gone
+    of_them = [_plain(part) for part in parts if part.meets(figures)] if _plain(new) else []
+    return figures._replace(words=tuple(one for words in of_them for one in words))
+
+
+def _plain(told: _Told) -> list[str]:
+    """Its words, but names and what is counted."""
+    counted = [*told.names, *(one.noun for one in told.numbers if one.noun)]
+    known = shared(told.words, counted)
+    return [one for one in told.words if one not in known]
 
 
 def _is_among(number: Number, others: Sequence[Number]) -> bool:

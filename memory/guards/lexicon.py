@@ -13,14 +13,7 @@ import unicodedata
 from collections.abc import Collection, Iterable
 from functools import cache, lru_cache
 
-from memory.text import (
-    MONTHS,
-    MONTHS_ELSEWHERE,
-    SENTENCE_END,
-    cached_by_text,
-    sentences,
-    stem,
-)
+from memory.text import MONTH_NUMBERS, SENTENCE_END, cached_by_text, sentences, stem
 
 _PLAIN = str.maketrans(
     {
@@ -283,19 +276,7 @@ def shared(words: Collection[str], others: Collection[str]) -> list[str]:
     return [one for one in dict.fromkeys(words) if any(alike(one, each) for each in others)]
 
 
-_SHORT_MONTHS = (
-    "jan|janv|ene feb|fevr|feber|februari mar apr|abr|avr may jun jul|juil aug|ago sep|sept"
-    " oct|okt nov dec|dez|dic"
-)
-MONTH_OF = {
-    **{fold(name): number for number, name in enumerate(MONTHS, 1)},
-    **{fold(name): number for name, number in MONTHS_ELSEWHERE.items()},
-    **{
-        name: number
-        for number, names in enumerate(_SHORT_MONTHS.split(), 1)
-        for name in names.split("|")
-    },
-}
+MONTH_OF = {fold(name): number for name, number in MONTH_NUMBERS.items()}
 MONTH = "|".join(sorted(MONTH_OF, key=len, reverse=True))
 _WEEKDAYS = r"""
 monday|mon tuesday|tues|tue wednesday|weds|wed thursday|thurs|thur|thu friday|fri saturday|sat

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from memory.guards import (
     Source,
     about_the_same,
+    content,
     from_elsewhere,
     is_translated,
     joining,
@@ -281,13 +282,15 @@ def _superseded(fact: Fact, by_op: str, now: str, reason: str) -> Operation:
 def _not_of(text: str, fact: Fact, by: Fact) -> str | None:
     """Why `text` is no part of what the fact says that a newer one (`by`) leaves; or None."""
     speaker, called = fact["speaker"], fact["entities"]
+    # What both are about may stand anywhere.
+    of_both = {*content(fact["text"])} & {*content(by["text"])}
     if repeats(fact["text"], [text]):
         return "that is all of it"
     if is_translated(text, fact["text"], called):
         named = any(says(text, name) for name in called)
         if not (named or {*_NUMBER.findall(text)} & {*_NUMBER.findall(fact["text"])}):
             return "that is not what it says"
-    elif not rewords(text, fact["text"], [speaker or "", *called], (), dated=False):
+    elif not rewords(text, fact["text"], [speaker or "", *called, *of_both], (), dated=False):
         return "that is not what it says"
     said, now = (Source(one["text"], one["speaker"], one["valid_from"]) for one in (fact, by))
     return (

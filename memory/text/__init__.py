@@ -20,8 +20,8 @@ from memory.text.analysis import (
 )
 from memory.text.clock import (
     DATE_WORDS,
+    MONTH_NUMBERS,
     MONTHS,
-    MONTHS_ELSEWHERE,
     WEEKDAYS,
     clock_line,
     days_named,
@@ -91,7 +91,7 @@ __all__ = [
     "INVISIBLE",
     "LONGEST",
     "MONTHS",
-    "MONTHS_ELSEWHERE",
+    "MONTH_NUMBERS",
     "PRONOUNS",
     "SENTENCE_END",
     "SPEAKER",

@@ -16,10 +16,51 @@ from memory.text.words import stem
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
-MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
+_MONTHS = """
+January|Jan February|Feb March|Mar April|Apr May June|Jun July|Jul August|Aug
+September|Sept|Sep October|Oct November|Nov December|Dec
+
+Januar|Jänner|Jan Februar|Feber|Feb März April|Apr Mai Juni|Jun Juli|Jul August|Aug September|Sept
+Oktober|Okt November|Nov Dezember|Dez
+
+enero|ene febrero marzo abril|abr mayo junio julio agosto|ago septiembre|setiembre octubre
+noviembre diciembre|dic
+
+janvier|janv février|févr mars avril|avr mai juin juillet|juil août septembre octobre novembre
+décembre|déc
+
+gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre
+
+januari|jan februari|feb maart|mrt april|apr mei juni|jun juli|jul augustus|aug september|sep
+oktober|okt november|nov december|dec
+
+ocak şubat mart nisan may\u0131s haziran temmuz ağustos eylül ekim kas\u0131m aral\u0131k
+"""
+_LISTED = [[one.split("|") for one in names.split()] for names in _MONTHS.strip().split("\n\n")]
+
+MONTHS = tuple(names[0] for names in _LISTED[0])
+
+MONTH_NUMBERS = {
+    name: number
+    for language in _LISTED
+    for number, names in enumerate(language, 1)
+    for name in names
+}
+"""The months' numbers by their names and abbreviations in several languages."""
+
+_WEEKDAYS_ELSEWHERE = """
+montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag lunes martes miércoles jueves
+viernes sábado domingo lundi mardi mercredi jeudi vendredi samedi dimanche pazartesi sal\u0131
+çarşamba perşembe cuma cumartesi pazar lunedì martedì mercoledì giovedì venerdì sabato domenica
+maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
+"""
+
+DATE_WORDS = frozenset(
+    word
+    for name in (*WEEKDAYS, *MONTH_NUMBERS, *_WEEKDAYS_ELSEWHERE.split())
+    for word in (name.lower(), stem(name.lower()))
 )
+"""The names of weekdays and months in these languages, in lower case and as stems."""
 
 SOON = timedelta(days=3)
 """A date this near stands out."""
@@ -78,56 +119,22 @@ def clock_line(at: str, zone: tzinfo) -> str:
     return f"Now: {WEEKDAYS[moment.weekday()]} {_iso(moment)} {moment:%H:%M} ({zone_name(zone)})"
 
 
-MONTHS_ELSEWHERE = {
-    name: number
-    for table in (
-        "januar|jänner februar märz april mai juni juli august september oktober november dezember",
-        "enero febrero marzo abril mayo junio julio agosto septiembre|setiembre octubre noviembre"
-        " diciembre",
-        "janvier février|fevrier mars avril mai juin juillet août|aout septembre octobre novembre"
-        " décembre|decembre",
-        "ocak şubat|subat mart nisan may\u0131s haziran temmuz ağustos eylül ekim kas\u0131m"
-        " aral\u0131k",
-        "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre"
-        " dicembre",
-        "januari februari maart april mei juni juli augustus september oktober november december",
-    )
-    for number, names in enumerate(table.split(), 1)
-    for name in names.split("|")
-}
-"""The months in German, Spanish, French, Turkish, Italian and Dutch, in lower case."""
-
-_WEEKDAYS_ELSEWHERE = """
-montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag lunes martes miércoles jueves
-viernes sábado domingo lundi mardi mercredi jeudi vendredi samedi dimanche pazartesi sal\u0131
-çarşamba perşembe cuma cumartesi pazar lunedì martedì mercoledì giovedì venerdì sabato domenica
-maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
-"""
-
-DATE_WORDS = frozenset(
-    word
-    for name in (*MONTHS, *WEEKDAYS, *MONTHS_ELSEWHERE, *_WEEKDAYS_ELSEWHERE.split())
-    for word in (name.lower(), stem(name.lower()))
-)
-"""The names of months and weekdays in these languages and English, in lower case and as stems."""
-
-_MONTH = {part: number for number, name in enumerate(MONTHS, 1) for part in (name, name[:3])}
+_MONTH = MONTH_NUMBERS | {one.capitalize(): number for one, number in MONTH_NUMBERS.items()}
+_ENGLISH = "|".join(name for names in _LISTED[0] for name in names)
 
 _DATE = re.compile(
     r"(?<![\d.-])(?:"
     r"(?P<y1>\d{4})-(?P<m1>\d\d)-(?P<d1>\d\d)(?![\d-])"
     r"(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?)?"
     r"|(?P<d2>\d{1,2})\. ?(?P<m2>\d{1,2})\. ?(?P<y2>\d{4})\b"
-    r"|(?P<y5>\d{4})年(?P<m5>\d\d?)月(?P<d5>\d\d?)[日号]"
-    r"|(?P<d3>\d{1,2})(?:st|nd|rd|th|er|[\u00ba\u00b0])?\.? (?:of |de |di )?"
-    rf"(?P<m3>{'|'.join(_MONTH)}|(?i:{'|'.join(MONTHS_ELSEWHERE)}))\b"
-    r"(?:,? (?:del? )?(?P<y3>\d{4})\b)?"
-    rf"|(?P<m4>{'|'.join(_MONTH)})\.? (?P<d4>\d{{1,2}})(?!\d)(?:st|nd|rd|th)?"
+    rf"|(?P<d3>\d{{1,2}})(?:st|nd|rd|th|er|[eº°])?\.? (?:of |de )?(?P<m3>{'|'.join(_MONTH)})\b"
+    r"(?:(?:,|\.| del?)? (?P<y3>\d{4})\b)?(?:['\u2019]\w{1,4}\b)?"
+    rf"|(?P<m4>{_ENGLISH})\.? (?P<d4>\d{{1,2}})(?!\d)(?:st|nd|rd|th)?"
     r"(?:,? (?P<y4>\d{4})\b)?)"
 )
 """2026-11-24, also with a time; 24.11.2026; 24 November, November 24th, with a year or without.
 
-The day goes before the month in languages other than English, and 2026年11月24日 has a year.
+In Turkish an ending may follow: 24 Ocak'ta.
 """
 
 
@@ -196,8 +203,7 @@ _BEFORE = 60
 
 def _meant(found: re.Match[str], since: date | None) -> date | None:
     part = {key[0]: value for key, value in found.groupdict().items() if value is not None}
-    named = _MONTH.get(part["m"]) or MONTHS_ELSEWHERE.get(part["m"].lower())
-    month = named or int(part["m"])
+    month = _MONTH.get(part["m"]) or int(part["m"])
     first = since or date.max
     for year in [int(part["y"])] if "y" in part else [first.year, first.year + 1]:
         with suppress(ValueError):

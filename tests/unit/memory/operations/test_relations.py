@@ -119,6 +119,7 @@ def test_what_is_no_part_of_a_superseded_fact_is_refused(text: str) -> None:
 
 BUDGET = "The budget is 1200 euros and 26 guests come."
 ALONE = "Ben brings the oven and Cora the bread."
+PICNIC = "The picnic is on 14 June in the park and 40 guests come."
 KILN = "The oven costs 900 euros and comes on Friday at 10."
 
 
@@ -140,6 +141,9 @@ KILN = "The oven costs 900 euros and comes on Friday at 10."
         (KILN, "The oven comes on Monday now.", "The oven costs 900 euros.", True),
         (KILN, "The oven comes on Monday now.", "The oven comes on Friday.", False),
         (KILN, "The oven comes on Monday now.", "The oven comes.", False),
+        (PICNIC, "The picnic is on 20 June.", "40 guests come to the picnic.", True),
+        (PICNIC, "The picnic moved to the hall on 20 June.", "The picnic is in the park.", False),
+        (PICNIC, "The picnic is called off.", "The picnic is on 14 June.", False),
         ("Ana's rent is 700.", "Ana's rent is 800.", "Ana's old rent was 700.", False),
         ("Ana bakes and likes tea.", "Ana likes coffee now.", "Ana likes tea.", False),
         ("Tom eats no nuts and likes tea.", "Tom likes coffee.", "Tom eats no nuts.", True),
