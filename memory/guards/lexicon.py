@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Collection
 from functools import lru_cache
 
-from memory.text import cached_by_text, stem
+from memory.text import MONTH_NUMBERS, cached_by_text, stem
 
 _PLAIN = str.maketrans(
     {
@@ -260,27 +260,7 @@ def shared(words: Collection[str], others: Collection[str]) -> list[str]:
     return [one for one in dict.fromkeys(words) if any(alike(one, each) for each in others)]
 
 
-_MONTHS = """
-january|jan februari|february|feb march|mar april|apr may june|jun july|jul august|aug
-september|sept|sep october|oct november|nov december|dec
-
-januar|janner|jan februar|feber|feb marz april|apr mai juni|jun juli|jul august|aug september|sept
-oktober|okt november|nov dezember|dez
-
-enero|ene febrero marzo abril|abr mayo junio julio agosto|ago septiembre|setiembre octubre
-noviembre diciembre|dic
-
-janvier|janv fevrier|fevr mars avril|avr mai juin juillet|juil aout septembre octobre novembre
-decembre
-
-ocak subat mart nisan mayis haziran temmuz agustos eylul ekim kasim aralik
-"""
-MONTH_OF = {
-    name: number
-    for names in _MONTHS.strip().split("\n\n")
-    for number, listed in enumerate(names.split(), 1)
-    for name in listed.split("|")
-}
+MONTH_OF = {fold(name): number for name, number in MONTH_NUMBERS.items()}
 MONTH = "|".join(sorted(MONTH_OF, key=len, reverse=True))
 _WEEKDAYS = r"""
 monday|mon tuesday|tues|tue wednesday|weds|wed thursday|thurs|thur|thu friday|fri saturday|sat

@@ -19,6 +19,7 @@ from memory.text.analysis import (
     terms,
 )
 from memory.text.clock import (
+    MONTH_NUMBERS,
     MONTHS,
     WEEKDAYS,
     clock_line,
@@ -87,6 +88,7 @@ __all__ = [
     "INVISIBLE",
     "LONGEST",
     "MONTHS",
+    "MONTH_NUMBERS",
     "PRONOUNS",
     "SPEAKER",
     "SPELLED",

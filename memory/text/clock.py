@@ -15,10 +15,37 @@ from memory.errors import InputError
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
-MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
+_MONTHS = """
+January|Jan February|Feb March|Mar April|Apr May June|Jun July|Jul August|Aug
+September|Sept|Sep October|Oct November|Nov December|Dec
+
+Januar|Jänner|Jan Februar|Feber|Feb März April|Apr Mai Juni|Jun Juli|Jul August|Aug September|Sept
+Oktober|Okt November|Nov Dezember|Dez
+
+enero|ene febrero marzo abril|abr mayo junio julio agosto|ago septiembre|setiembre octubre
+noviembre diciembre|dic
+
+janvier|janv février|févr mars avril|avr mai juin juillet|juil août septembre octobre novembre
+décembre|déc
+
+gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre
+
+januari|jan februari|feb maart|mrt april|apr mei juni|jun juli|jul augustus|aug september|sep
+oktober|okt november|nov december|dec
+
+ocak şubat mart nisan may\u0131s haziran temmuz ağustos eylül ekim kas\u0131m aral\u0131k
+"""
+_LISTED = [[one.split("|") for one in names.split()] for names in _MONTHS.strip().split("\n\n")]
+
+MONTHS = tuple(names[0] for names in _LISTED[0])
+
+MONTH_NUMBERS = {
+    name: number
+    for language in _LISTED
+    for number, names in enumerate(language, 1)
+    for name in names
+}
+"""The months' numbers by their names and abbreviations in several languages."""
 
 SOON = timedelta(days=3)
 """A date this near stands out."""
@@ -77,19 +104,23 @@ def clock_line(at: str, zone: tzinfo) -> str:
     return f"Now: {WEEKDAYS[moment.weekday()]} {_iso(moment)} {moment:%H:%M} ({zone_name(zone)})"
 
 
-_MONTH = {part: number for number, name in enumerate(MONTHS, 1) for part in (name, name[:3])}
+_MONTH = MONTH_NUMBERS | {one.capitalize(): number for one, number in MONTH_NUMBERS.items()}
+_ENGLISH = "|".join(name for names in _LISTED[0] for name in names)
 
 _DATE = re.compile(
     r"(?<![\d.-])(?:"
     r"(?P<y1>\d{4})-(?P<m1>\d\d)-(?P<d1>\d\d)(?![\d-])"
     r"(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?)?"
     r"|(?P<d2>\d{1,2})\. ?(?P<m2>\d{1,2})\. ?(?P<y2>\d{4})\b"
-    rf"|(?P<d3>\d{{1,2}})(?:st|nd|rd|th)?\.? (?:of )?(?P<m3>{'|'.join(_MONTH)})\b"
-    r"(?:,? (?P<y3>\d{4})\b)?"
-    rf"|(?P<m4>{'|'.join(_MONTH)})\.? (?P<d4>\d{{1,2}})(?!\d)(?:st|nd|rd|th)?"
+    rf"|(?P<d3>\d{{1,2}})(?:st|nd|rd|th|er|[eº°])?\.? (?:of |de )?(?P<m3>{'|'.join(_MONTH)})\b"
+    r"(?:(?:,|\.| del?)? (?P<y3>\d{4})\b)?(?:['\u2019]\w{1,4}\b)?"
+    rf"|(?P<m4>{_ENGLISH})\.? (?P<d4>\d{{1,2}})(?!\d)(?:st|nd|rd|th)?"
     r"(?:,? (?P<y4>\d{4})\b)?)"
 )
-"""2026-11-24, also with a time; 24.11.2026; 24 November, November 24th, with a year or without."""
+"""2026-11-24, also with a time; 24.11.2026; 24 November, November 24th, with a year or without.
+
+In Turkish an ending may follow: 24 Ocak'ta.
+"""
 
 
 def with_nearness(text: str, at: str, zone: tzinfo, *, said: str | None = None) -> str:

@@ -31,6 +31,13 @@ def test_a_time_is_shown_in_the_zone_and_a_date_stays_that_date() -> None:
         ("on Nov 25, 2026", "on Nov 25, 2026 (in 3 days)"),
         ("the 22nd of November", "the 22nd of November (today)"),
         ("due 24 November", "due 24 November (in 2 days)"),
+        ("entro il 24 novembre 2026.", "entro il 24 novembre 2026 (in 2 days)."),
+        ("op 23 november, uiterlijk", "op 23 november (tomorrow), uiterlijk"),
+        ("el 24 de noviembre de 2026", "el 24 de noviembre de 2026 (in 2 days)"),
+        ("avant le 24 novembre 2026", "avant le 24 novembre 2026 (in 2 days)"),
+        ("24 Kas\u0131m 2026'da", "24 Kas\u0131m 2026'da (in 2 days)"),
+        ("23 kas\u0131m'a kadar", "23 kas\u0131m'a (tomorrow) kadar"),
+        ("al 24 nov. 2026 und am 22. Nov.", "al 24 nov. 2026 (in 2 days) und am 22. Nov (today)."),
         ("25 November 2027, 2026-11-26, 21 November", "25 November 2027, 2026-11-26, 21 November"),
         ("version 1.24.11.2026, 2026-11-245, 31 November", None),
         ("May 3 people come? 40 November 2026", None),
@@ -44,6 +51,13 @@ def test_a_date_without_a_year_is_the_first_such_day_since_it_was_said() -> None
     text = "The fair is on 24 November"
     assert with_nearness(text, NOW, VIENNA, said="2025-11-20") == text
     assert with_nearness(text, NOW, VIENNA, said="2025-12-01") == f"{text} (in 2 days)"
+
+
+@pytest.mark.parametrize(
+    "text", ["il 1° dicembre", "1º de diciembre", "1er décembre", "1 Aral\u0131k", "1. Dezember"]
+)
+def test_the_first_of_a_month_is_one_in_each_language(text: str) -> None:
+    assert with_nearness(text, "2026-11-30", VIENNA, said="2026-11-20") == f"{text} (tomorrow)"
 
 
 def test_the_zone_is_the_machines_unless_it_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
