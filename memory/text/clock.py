@@ -113,14 +113,11 @@ _DATE = re.compile(
     r"(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?)?"
     r"|(?P<d2>\d{1,2})\. ?(?P<m2>\d{1,2})\. ?(?P<y2>\d{4})\b"
     rf"|(?P<d3>\d{{1,2}})(?:st|nd|rd|th|er|[eº°])?\.? (?:of |de )?(?P<m3>{'|'.join(_MONTH)})\b"
-    r"(?:(?:,|\.| del?)? (?P<y3>\d{4})\b)?(?:['\u2019]\w{1,4}\b)?"
+    r"(?:(?:,|\.| del?)? (?P<y3>\d{4})\b)?(?:['\u2019]\w{1,4}\b)?"  # "24 Ocak'ta"
     rf"|(?P<m4>{_ENGLISH})\.? (?P<d4>\d{{1,2}})(?!\d)(?:st|nd|rd|th)?"
     r"(?:,? (?P<y4>\d{4})\b)?)"
 )
-"""2026-11-24, also with a time; 24.11.2026; 24 November, November 24th, with a year or without.
-
-In Turkish an ending may follow: 24 Ocak'ta.
-"""
+"""2026-11-24, also with a time; 24.11.2026; 24 November, November 24th, with a year or without."""
 
 
 def with_nearness(text: str, at: str, zone: tzinfo, *, said: str | None = None) -> str:
