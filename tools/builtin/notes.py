@@ -160,8 +160,7 @@ async def review_journal(
         limit=limit,
         hidden=_hidden(runtime),
     )
-    zone = settings_of(runtime.context).zone
-    shown = [_shown(one, zone) for one in entries]
+    shown = [_shown(one, settings_of(runtime.context).zone) for one in entries]
     return answer(runtime, {"entries": shown, "count": len(shown)})
 
 
