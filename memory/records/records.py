@@ -300,7 +300,7 @@ class Fact(FactDraft):
     depends_on: NotRequired[list[str]]
     """Operation ids of the facts because of which it was calculated, planned or bought."""
     doubtful: NotRequired[list[str]]
-    """Ids in `depends_on` of facts that no longer hold; nobody has said whether this one does."""
+    """Ids in `depends_on` of facts that fell or are contradicted; nobody has confirmed this one."""
     access_count: NotRequired[int]
     """Times that the agent recalled it."""
     last_access: NotRequired[str | None]

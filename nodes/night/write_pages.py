@@ -78,7 +78,7 @@ async def _think(context: NightContext) -> Thought:
     wanted |= await _of_projects(context, senders, marked)
     wanted[pages.DISPUTES] = pages.disputes_made(marked.values())
     wanted[pages.DOUBTS] = pages.doubts_made(marked.values())
-    wanted[pages.DATED] = await _dated(context, standing.get(pages.DATED), facts)
+    wanted[pages.DATED] = await _dated(context, standing.get(pages.DATED), marked)
     kept = profiles.keys() - ids
     changed = [
         write_page(id_, standing.get(id_), wanted.get(id_), "what holds now")
@@ -130,13 +130,13 @@ async def _marked(context: NightContext, touched: Mapping[str, Fact]) -> dict[st
 async def _dated(
     context: NightContext, page: Page | None, touched: Mapping[str, Fact]
 ) -> Page | None:
-    """The page of days. `page`: the last one; `touched`: see `_marked`."""
+    """The page of days. `page`: the last one; `touched`: facts that may have come or changed."""
     view = context.pending_view()
     ops = [op for line in (page["lines"] if page else []) for op in line["facts"]]
     named = await view.facts(ops)
     fell = not ops or len(named) < len(ops) or any(fact["invalid_at"] for fact in named.values())
     newest = await view.holding(EVERY._replace(limit=NEWEST)) if fell else {}
-    return pages.dated_made((await view.facts(touched) | named | newest).values())
+    return pages.dated_made({**touched, **named, **newest}.values())
 
 
 def tended_to(profile: EntityProfile, facts: Mapping[str, Fact]) -> Operation | None:

@@ -14,20 +14,17 @@ from graph.use_cases import briefing, new_briefing, status
 from memory import pages
 from memory.entities import entities
 from memory.night import lines_of
-from memory.operations import apply_operations
-from memory.records import change_fact
 from memory.records.profiles import EntityProfile
 from memory.records.records import Fact
 from memory.settings import Settings
 from tests.support.agents import Opening, opened, result_of, said
 from tests.support.clock import Clock
 from tests.support.dreamers import SATURDAY, SETTINGS, answer, day, whole
-from tests.support.facts import draft
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
 
 CLAIM = ("Ada", "Lila is not allergic to strawberries.")
 VIENNA = SETTINGS.model_copy(update={"time_zone": "Europe/Vienna"})
-_PAIR = re.compile(r"- \[(\w{8})\] .*\n  (?:or|rests on) \[(\w{8})\] ")
+_PAIR = re.compile(r"- \[(\w{8})\] .*\n  or \[(\w{8})\] ")
 
 
 def lively(settling: str = "YES") -> ScriptedChatModel:
@@ -346,26 +343,6 @@ async def test_only_an_owner_settles_a_contradiction(
     found = await briefing(agent.context)
     assert found is not None
     assert found["questions"] == []
-
-
-async def test_an_owner_confirms_what_is_in_doubt(agent: AsyncAgent) -> None:
-    semantic, scope = agent.resources.semantic, agent.scope
-    texts = {"rent": "The rent is 700 euros", "budget": "The budget is 900 euros"}
-    facts = await semantic.add(scope, [draft(op, text) for op, text in texts.items()])
-    rent, budget = sorted(facts, key=lambda one: one["op"], reverse=True)
-    rests: dict[str, Any] = {"depends_on": ["rent"], "doubtful": ["rent"]}
-    fell = [
-        change_fact(rent, {"invalid_at": "2026-03-01T02:00:00+00:00"}, ["rent"], "it rose"),
-        change_fact(budget, rests, ["rent"], "counted with it"),
-    ]
-    await apply_operations(fell, store=agent.store, semantic=semantic, scope=scope)
-    page = pages.doubts_made(await semantic.all(scope))
-    await agent.store.aput(scope.namespace(pages.PAGES), pages.DOUBTS, {**(page or {})})
-    await agent.ainvoke(said("YES, the budget stands.", "local"))
-    assert "rests on" in str(model_of(agent).calls[-2].text)
-    [after] = (await semantic.by_op(scope, ["budget"])).values()
-    assert [one for one in ("doubtful", "depends_on", "invalid_at") if after.get(one)] == []
-    assert await pages.open_questions(agent.store, semantic, scope) == ([], [])
 
 
 async def _former(agent: AsyncAgent, fact: Fact) -> list[str]:

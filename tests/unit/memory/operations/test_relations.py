@@ -6,7 +6,7 @@ import pytest
 
 from memory.night import Thought
 from memory.night.relations import Pair, Relation, evolve, settle
-from memory.records import part_id
+from memory.records import end_doubts, part_id
 from memory.records.records import Fact, Operation
 from nodes.night.dream import Dream, decided
 from tests.support import night_memories
@@ -418,6 +418,30 @@ def test_what_is_found_to_depend_on_it_now_or_was_in_an_earlier_night_is_in_doub
     earlier = {"sum": {**SUM, "depends_on": ["old"]}, "gone": {**SUM, "invalid_at": NOW}}
     then = changed(settling([moved], NEW, OLD, dependents=earlier).operations)
     assert then["sum"] == {"doubtful": ["old"]}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "left"),
+    [
+        ({}, {}, ["tax"]),
+        ({"invalid_at": NOW}, {}, ["old", "tax"]),
+        ({"disputed": ["new"]}, {}, ["old", "tax"]),
+        ({}, {"disputed": ["old"]}, ["old", "tax"]),
+        ({"disputed": ["new"]}, {"invalid_at": NOW}, ["tax"]),
+        ({}, {"disputed": ["old"], "invalid_at": NOW}, ["tax"]),
+        ({"disputed": ["who"]}, {}, ["old", "tax"]),
+    ],
+)
+def test_a_doubt_ends_when_what_is_behind_it_holds_and_is_not_contradicted(
+    old: dict[str, Any], new: dict[str, Any], left: list[str]
+) -> None:
+    """Nothing is known of `tax` and `who`."""
+    rests: Any = {**SUM, "doubtful": ["old", "tax"]}
+    facts: Any = {"old": {**OLD, **old}, "new": {**NEW, **new}, "sum": rests}
+    after = changed(end_doubts(facts, [], "")).get("sum", rests)
+    assert after["doubtful"] == left
+    rests["invalid_at"] = NOW
+    assert end_doubts(facts, [], "") == []
 
 
 def test_what_contradicts_a_duplicate_contradicts_the_fact_that_stays() -> None:
