@@ -16,6 +16,7 @@ from memory.guards import (
     from_elsewhere,
     is_translated,
     joining,
+    lost_in,
     may_be_one,
     may_supersede,
     not_left,
@@ -86,27 +87,29 @@ def settle(
     owners: Collection[str] = (),
     dependents: Mapping[str, Fact] = MappingProxyType({}),
 ) -> Thought:
-    """The operations of the claims, in order; each pair of facts counts once.
+    """The operations of the claims, whatever their order; each pair of facts counts once.
 
     A claim about a fact that was not shown is refused. So is a claim about two old facts, unless
-    they name the same entity and one of them ends or depends on the other. Dependencies come first,
-    because a superseded fact leaves the facts that depend on it in doubt. `claims` and `new` name
-    facts by operation id; `dependents`: facts that depend on those shown and were not shown.
+    they name the same entity and one of them ends or depends on the other, and a claim that makes a
+    fact its own heir. `claims` and `new` name facts by operation id; `dependents`: facts that
+    depend on those shown and were not shown.
     """
-    made = Thought()
-    seen: set[tuple[bool, frozenset[str]]] = set()
-    gone: set[str] = set()
-    parts: dict[str, str] = {}
+    kept, refused = _in_order(claims, shown, new)
+    made, seen = Thought(refused=refused), {*map(pair_key, kept)}
+    stands: dict[str, str] = {}
     # A fact can be in several pairs, so each claim sees the effects of the claims before it.
     facts = {**dependents, **shown}
-    for given in sorted(claims, key=lambda one: one.relation != "depends_on"):
-        pair, claim = pair_key(given), _of_parts(given, parts, facts)
-        problem = _problem(given, shown, new, seen, gone if claim is given else ())
-        if problem is not None:
-            made.refused.append(problem)
+    for given in kept:
+        claim = _of_heirs(given, kept, stands, facts)
+        if (pair := pair_key(claim)) != pair_key(given) and pair in seen:
             continue
         seen.add(pair)
         one, other = facts[claim.fact], facts[claim.other]
+        if other in (one, _heir(one, facts)):
+            if given.relation in ("supersedes", "contradicts"):
+                both = (fact_named(shown[op]) for op in (given.fact, given.other))
+                made.refused.append(f"other claims deny it: {f' {given.relation} '.join(both)}")
+            continue
         relation, first, second = _weighed(claim, facts, owners)
         operations = _operations(relation, first, second, claim.reason, now)
         if relation == "supersedes" and (text := " ".join(claim.remains.split())):
@@ -114,28 +117,99 @@ def settle(
                 made.refused.append(f"{text!r}, what remains of {fact_named(second)}: {why}")
             else:
                 operations += _remaining(text, second, first, now)
-                parts[second["op"]] = part_id(second["op"], first["op"])
+                stands[second["op"]] = part_id(second["op"], first["op"])
         disproved = relation == "contradicts" and claim.relation == "supersedes"
         disproved = disproved and first["op"] == _newer(one, other)
         facts = facts_after(facts, operations)
         if relation in ENDING or disproved:
-            part = facts.get(parts.get(second["op"], ""))
+            part = facts.get(stands.get(second["op"], ""))
             after = _passed_on(relation, first, second, facts, part, now)
             facts, operations = facts_after(facts, after), [*operations, *after]
         made.operations.extend(operations)
-        if relation in ENDING:
-            gone.add(second["op"])
+        if relation == "duplicates":
+            stands[second["op"]] = first["op"]
     return made
 
 
-def _of_parts(claim: Pair, parts: Mapping[str, str], facts: Mapping[str, Fact]) -> Pair:
-    """The claim with what remains of a fact in the fact's place, if both are about one thing."""
-    if claim.relation in ENDING or not parts.keys() & {claim.fact, claim.other}:
-        return claim
-    one, other = (parts.get(op, op) for op in (claim.fact, claim.other))
-    if one not in facts or other not in facts or not about_the_same(facts[one], facts[other]):
-        return claim
-    return claim.model_copy(update={"fact": one, "other": other})
+_PLACES = {"depends_on": 0, "duplicates": 1, "supersedes": 1, "contradicts": 2, "relates": 3}
+
+
+def _in_order(
+    claims: Iterable[Pair], shown: Mapping[str, Fact], new: Collection[str]
+) -> tuple[list[Pair], list[str]]:
+    """(the claims in an order that does not depend on the given one, why others are refused).
+
+    Dependencies come first, because a superseded fact leaves those that depend on it in doubt. Then
+    facts end in the order in which they were said, as if a night had read each by itself.
+    """
+    kept, refused = dict[tuple[bool, frozenset[str]], Pair](), list[str]()
+    for claim in claims:
+        if problem := _problem(claim, shown, new, kept):
+            refused.append(problem)
+        else:
+            kept[pair_key(claim)] = claim
+
+    def place(claim: Pair) -> tuple[int, str, str, str, list[str]]:
+        ops = sorted((claim.fact, claim.other))
+        first, last = sorted(shown[op]["valid_from"] for op in ops)
+        return _PLACES[claim.relation], last, claim.relation, first, ops
+
+    return sorted(kept.values(), key=place), refused
+
+
+def _of_heirs(
+    claim: Pair, claims: Iterable[Pair], stands: Mapping[str, str], facts: Mapping[str, Fact]
+) -> Pair:
+    """The claim with what stands for a fact that fell; of duplicates, the one that stays first.
+
+    What says all of another fact again, after something else was said, stays and supersedes that.
+    """
+    both, relation = (claim.fact, claim.other), claim.relation
+    one, other = (
+        _standing(facts[op], facts[beside], relation in ENDING, stands, facts)
+        for op, beside in (both, both[::-1])
+    )
+    if relation == "duplicates":
+        earlier, later = sorted((one, other), key=lambda fact: fact["valid_from"])
+        one, other, says_all = *joining(one, other), not lost_in(later, earlier)
+        if (heir := _heir(earlier, facts)) != earlier and says_all and may_be_one(one, other):
+            relation, one, other = "supersedes", later, heir
+        elif may_supersede(later, earlier) and _said_between(earlier, later, claims, facts):
+            one, other = later, earlier
+    update = {"fact": one["op"], "other": other["op"], "relation": relation}
+    return claim.model_copy(update=update)
+
+
+def _standing(
+    fact: Fact, beside: Fact, is_ending: bool, stands: Mapping[str, str], facts: Mapping[str, Fact]
+) -> Fact:
+    """The duplicate that a fact was joined into, or its part that remains, if that is about
+    `beside`; else the fact itself.
+    """
+    while heir := facts.get(stands.get(fact["op"], "")):
+        by = facts[fact["superseded_by"] or ""]
+        near = _is_nearer(beside, heir, by) if is_ending else about_the_same(beside, heir)
+        if heir != by and not near:
+            break
+        fact = heir
+    return fact
+
+
+def _heir(fact: Fact, facts: Mapping[str, Fact]) -> Fact:
+    """The last of those that superseded a fact one after the other; the fact itself if it holds."""
+    while heir := facts.get(fact["superseded_by"] or ""):
+        fact = heir
+    return fact
+
+
+def _said_between(
+    earlier: Fact, later: Fact, claims: Iterable[Pair], facts: Mapping[str, Fact]
+) -> bool:
+    """Whether a claim sets the later of two facts against one that was said after the earlier."""
+    ends = ({one.fact, one.other} for one in claims if one.relation == "supersedes")
+    against = (facts[op] for both in ends if later["op"] in both for op in both - {later["op"]})
+    first, last = earlier["valid_from"], later["valid_from"]
+    return any(first < one["valid_from"] <= last for one in against)
 
 
 def _problem(
@@ -143,7 +217,6 @@ def _problem(
     shown: Mapping[str, Fact],
     new: Collection[str],
     seen: Collection[tuple[bool, frozenset[str]]],
-    gone: Collection[str],
 ) -> str | None:
     unknown = [one for one in (claim.fact, claim.other) if one not in shown]
     if unknown:
@@ -156,8 +229,6 @@ def _problem(
         return f"neither {one} nor {other} is new"
     if pair_key(claim) in seen:
         return f"{one} and {other} are related already"
-    if claim.fact in gone or claim.other in gone:
-        return f"one of {one} and {other} no longer holds"
     return None
 
 
@@ -176,15 +247,18 @@ def _weighed(
 ) -> tuple[Relation, Fact, Fact]:
     """(the relation that the two facts support, the fact that stays, the other one)."""
     one, other = facts[claim.fact], facts[claim.other]
+    if other["invalid_at"] or (one["invalid_at"] and claim.relation != "supersedes"):
+        return "relates", one, other
     if claim.relation == "supersedes":
         # A fact of doubtful origin counts as the speaker's fact from the same sources.
         said = [each for each in facts.values() if one["speaker"] is None and each["speaker"]]
-        for first in (one, *(each for each in said if each is not other and may_be_one(each, one))):
+        said = [each for each in said if _heir(each, facts) != other]
+        for first in (one, *(each for each in said if may_be_one(each, one))):
             if about_the_same(first, other) and may_supersede(first, other, owners):
                 return "supersedes", first, other
         return "contradicts" if about_the_same(one, other) else "relates", one, other
     if claim.relation == "duplicates":
-        return ("duplicates" if may_be_one(one, other) else "relates", *joining(one, other))
+        return "duplicates" if may_be_one(one, other) else "relates", one, other
     return claim.relation, one, other
 
 
@@ -248,6 +322,7 @@ def _passed_on(
     if against := [op for op in goes.get("disputed", ()) if op != stays["op"]]:
         after = {"disputed": list(dict.fromkeys([*stays.get("disputed", []), *against]))}
         made.append(change_fact(stays, after, ops, twice, place=f"disputed as {goes['op']}"))
+        made += [_disputed(facts[op], stays, twice) for op in against if op in facts]
     for fact in (one for one in rests if goes["op"] in one.get("doubtful", ())):
         behind = [stays["op"] if op == goes["op"] else op for op in fact["doubtful"]]
         after, place = {"doubtful": list(dict.fromkeys(behind))}, f"doubtful as {goes['op']}"
