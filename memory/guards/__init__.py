@@ -2,7 +2,6 @@
 
 from memory.guards import persona
 from memory.guards.dates import days_of, weekdays_in
-from memory.guards.figures import is_of_another
 from memory.guards.grounding import Doubt, is_plain, is_translated, not_left, ungrounded
 from memory.guards.lexicon import content, fold, languages, telling
 from memory.guards.mood import negates, without_reminder
@@ -39,7 +38,7 @@ from memory.guards.persona import (
     speaks_of_oneself,
     violation,
 )
-from memory.guards.reading import Source
+from memory.guards.reading import Source, is_of_another
 
 __all__ = [
     "BORNE",

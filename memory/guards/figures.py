@@ -1,14 +1,10 @@
-"""Days, times and numbers of a fact that its sources do not bear out, or that are of another thing.
-
-Pure.
-"""
+"""Days, times and numbers of a fact that its sources do not bear out. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from datetime import date, datetime
-from difflib import SequenceMatcher
 from itertools import pairwise
 
 from memory.guards import clock, dates, mood, numbers
@@ -20,7 +16,6 @@ from memory.guards.lexicon import (
     fold,
     languages,
     sentences_of,
-    word_set,
 )
 from memory.guards.reading import ProposedFact, Source, in_all_digits, whole
 from memory.text import local, shown_day
@@ -554,40 +549,3 @@ def _number_said(number: numbers.Number, theirs: Sequence[numbers.Number]) -> st
     if not said:
         return f"The fact says {number.written}, and what it cites gives no such number"
     return f"What it cites says {said}, and the fact says {number.written}"
-
-
-def is_of_another(new: str, old: str) -> bool:
-    """Whether two statements in mostly the same words are about two things, each with its value.
-
-    Before what is new, one or two words stand in place of others: "the oven for the bread corner
-    now comes on Monday" says nothing of the oven for the pizza corner, which comes on Friday.
-    Where nothing else differs, these words are what is new.
-    """
-    told, was = (_READ_WORD.findall(in_all_digits(text)[0]) for text in (new, old))
-    now = next((at for at, one in enumerate(told) if at and one in _FROM_NOW), len(told))
-    said = [one for one in told if one not in _FROM_NOW]
-    steps = SequenceMatcher(None, was, said, autojunk=False).get_opcodes()
-    *slots, _ = [place for place, step in enumerate(steps) if step[0] != "equal"] or [0]
-    for _, start, end, here, there in (steps[place] for place in slots):
-        both = was[start:end], said[here:there]
-        in_front = there <= now and there < len(said) and max(map(len, both)) <= _SLOT
-        if in_front and all(_names_a_thing(each, now >= len(told) - 1) for each in both):
-            return True
-    return False
-
-
-_READ_WORD = re.compile(r"[^\W_]+")
-_SLOT = 2
-"""Most words that stand in place of others and name another thing."""
-_FROM_NOW = word_set(
-    "now jetzt nun ahora maintenant desormais adesso ora nu agora artik simdi sada"
-)
-"""Words in front of what is new."""
-_DAY_OR_NUMBER = re.compile(rf"\d.*|{WEEKDAY}|{MONTH}")
-
-
-def _names_a_thing(words: Sequence[str], may_be_new: bool) -> bool:
-    """Whether words tell what something is; `may_be_new`: a day or a number may be what is new."""
-    if any(map(_DAY_OR_NUMBER.fullmatch, words)):
-        return not may_be_new
-    return bool(content(" ".join(words)))

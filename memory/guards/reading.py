@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
+from difflib import SequenceMatcher
 from functools import cached_property
 from typing import NamedTuple
 
 from memory.guards import clock, dates, mood, names, numbers
 from memory.guards.lexicon import (
+    MONTH,
     READ,
+    WEEKDAY,
     alike,
     content,
     fold,
@@ -19,6 +22,7 @@ from memory.guards.lexicon import (
     languages,
     sentences_of,
     shared,
+    word_set,
     words_of,
 )
 from memory.guards.mood import Mood
@@ -433,3 +437,40 @@ class ProposedFact:
     def nearness(self, words: Iterable[str]) -> int:
         """How many of its content words are among `words`."""
         return len(shared(self.words, [*words]))
+
+
+def is_of_another(new: str, old: str) -> bool:
+    """Whether two statements in mostly the same words are about two things, each with its value.
+
+    Before what is new, one or two words stand in place of others: "the oven for the bread corner
+    now comes on Monday" says nothing of the oven for the pizza corner, which comes on Friday.
+    Where nothing else differs, these words are what is new.
+    """
+    told, was = (_READ_WORD.findall(in_all_digits(text)[0]) for text in (new, old))
+    now = next((at for at, one in enumerate(told) if at and one in _FROM_NOW), len(told))
+    said = [one for one in told if one not in _FROM_NOW]
+    steps = SequenceMatcher(None, was, said, autojunk=False).get_opcodes()
+    *slots, _ = [place for place, step in enumerate(steps) if step[0] != "equal"] or [0]
+    for _, start, end, here, there in (steps[place] for place in slots):
+        both = was[start:end], said[here:there]
+        in_front = there <= now and there < len(said) and max(map(len, both)) <= _SLOT
+        if in_front and all(_names_a_thing(each, now >= len(told) - 1) for each in both):
+            return True
+    return False
+
+
+_READ_WORD = re.compile(r"[^\W_]+")
+_SLOT = 2
+"""Most words that stand in place of others and name another thing."""
+_FROM_NOW = word_set(
+    "now jetzt nun ahora maintenant desormais adesso ora nu agora artik simdi sada"
+)
+"""Words in front of what is new."""
+_DAY_OR_NUMBER = re.compile(rf"\d.*|{WEEKDAY}|{MONTH}")
+
+
+def _names_a_thing(words: Sequence[str], may_be_new: bool) -> bool:
+    """Whether words tell what something is; `may_be_new`: a day or a number may be what is new."""
+    if any(map(_DAY_OR_NUMBER.fullmatch, words)):
+        return not may_be_new
+    return bool(content(" ".join(words)))

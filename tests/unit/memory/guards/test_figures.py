@@ -4,9 +4,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory.guards.figures import is_of_another
 from memory.guards.grounding import ungrounded
-from memory.guards.reading import Source
+from memory.guards.reading import Source, is_of_another
 
 AT = "2026-10-22T08:30:00+02:00"
 """A Thursday."""
