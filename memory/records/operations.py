@@ -12,6 +12,7 @@ from typing import Any
 
 from memory.records.profiles import Attribute, EntityProfile, Observation, Page
 from memory.records.records import Event, Fact, FactDraft, JournalEntry, Operation
+from memory.text import content_stems
 
 REFLECTION = "reflection"
 """Store namespace: `last` -> {at}, when insights were last stored."""
@@ -101,11 +102,15 @@ def doubt_fact(fact: Fact, fallen: str, sources: Sequence[str], reason: str) -> 
 def end_doubts(facts: Mapping[str, Fact], sources: Sequence[str], reason: str) -> list[Operation]:
     """End the doubts whose cause is gone: the fact behind it holds, and none contradicts it. Pure.
 
-    `facts`: by operation id. What their marks name beside them is taken to hold as it did.
+    What its speaker said instead of a contradicting fact may go on contradicting. `facts`: by
+    operation id. What their marks name beside them is taken to hold as it did.
     """
+    known = {key: fact for fact in facts.values() for key in (fact["op"], fact["id"])}
     holding = {op: fact for op, fact in facts.items() if fact["invalid_at"] is None}
-    fell = facts.keys() - holding.keys()
-    against = {op: {*fact.get("disputed", ())} - fell for op, fact in holding.items()}
+    against = {
+        op: {by for by in fact.get("disputed", ()) if _goes_on(known.get(by), fact, known)}
+        for op, fact in holding.items()
+    }
     contradicted = {op for op, others in against.items() if others}.union(*against.values())
     made = list[Operation]()
     for fact in holding.values():
@@ -115,6 +120,24 @@ def end_doubts(facts: Mapping[str, Fact], sources: Sequence[str], reason: str) -
             after = {"doubtful": left}
             made.append(change_fact(fact, after, sources, reason, place="doubts ended"))
     return made
+
+
+def _goes_on(by: Fact | None, fact: Fact, known: Mapping[str, Fact]) -> bool:
+    """Whether `by`, or what its speaker said in its place, contradicts a fact."""
+    heir, seen = by, set[str]()
+    while heir and heir["invalid_at"] is not None and heir["op"] not in seen:
+        seen.add(heir["op"])
+        heir = known.get(heir["superseded_by"] or "")
+    if by is None or heir is by:
+        return True
+    if heir is None or heir["invalid_at"] or heir["speaker"] != by["speaker"]:
+        return False
+    mine, was, now = ({*content_stems(one["text"])} for one in (fact, by, heir))
+    return len(mine & now) >= _OF_ONE_THING and mine.isdisjoint(now - was)
+
+
+_OF_ONE_THING = 2
+"""Telling words that two statements about one thing share, at least."""
 
 
 def settle_fact(op: str, reason: str) -> Operation:

@@ -124,7 +124,7 @@ async def _marked(context: NightContext, touched: Mapping[str, Fact]) -> dict[st
         found |= await view.holding(EVERY._replace(has=name))
     facts = found.values()
     named = {op for one in facts for op in (*one.get("disputed", ()), *one.get("doubtful", ()))}
-    return found | await view.facts(sorted(named - found.keys()))
+    return found | await view.with_heirs(named - found.keys())
 
 
 async def _dated(

@@ -615,6 +615,27 @@ def test_a_doubt_ends_when_what_is_behind_it_holds_and_is_not_contradicted(
     assert end_doubts(facts, [], "") == []
 
 
+@pytest.mark.parametrize(
+    ("text", "speaker", "left"),
+    [
+        ("The committee meets in Oslo on 4 May.", "Ben", ["ours"]),
+        ("The committee meets in Oslo on 22 April.", "Ben", []),
+        ("The mill is old.", "Ben", []),
+        ("The committee meets in Oslo on 4 May.", "Ana", []),
+    ],
+)
+def test_what_is_said_in_place_of_a_contradiction_may_go_on(
+    text: str, speaker: str, left: list[str]
+) -> None:
+    ours = fact("ours", "The committee meets in Oslo on 22 April.", disputed=["theirs"])
+    gone: Any = {"speaker": "Ben", "invalid_at": NOW, "superseded_by": "instead"}
+    theirs = fact("theirs", "The committee meets in Oslo on 24 April.", **gone)
+    rests = {**SUM, "depends_on": ["ours"], "doubtful": ["ours"]}
+    every = (ours, theirs, fact("instead", text, speaker=speaker), rests)
+    facts: Any = {one["op"]: one for one in every}
+    assert changed(end_doubts(facts, [], "")).get("sum", rests)["doubtful"] == left
+
+
 def test_what_contradicts_a_duplicate_contradicts_the_fact_that_stays() -> None:
     same = {**SAME, "disputed": ["theirs", "old"]}
     rests = {**SUM, "depends_on": BOTH, "doubtful": BOTH}
