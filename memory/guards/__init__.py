@@ -3,7 +3,7 @@
 from memory.guards import persona
 from memory.guards.dates import days_of, weekdays_in
 from memory.guards.grounding import Doubt, is_plain, is_translated, not_left, ungrounded
-from memory.guards.lexicon import content, fold, languages, telling
+from memory.guards.lexicon import OF_DATES, content, fold, languages, telling
 from memory.guards.mood import negates, without_reminder
 from memory.guards.numbers import in_digits
 from memory.guards.overlap import (
@@ -44,6 +44,7 @@ __all__ = [
     "BORNE",
     "COPIED",
     "ERROR",
+    "OF_DATES",
     "OWN",
     "SUGGESTION",
     "Doubt",

@@ -184,6 +184,8 @@ def holds(times: Iterable[ClockTime], named: ClockTime) -> bool:
 BEFORE = "before|earlier|prior|ago|davor|vorher|zuvor|fruher|antes|avant|plus tot|once|erken"
 AFTER = "after|later|from now|danach|spater|despues|mas tarde|apres|plus tard|sonra"
 """Beside a length of time: the direction in which it counts."""
+NOW = "now|currently|jetzt|nun|inzwischen|ahora|actualmente|desormais|maintenant|artik|simdi"
+"""Words that say of a value that it holds."""
 _BEFORE = re.compile(rf" ?(?:{BEFORE}|之?前)(?!\w)")
 _AFTER = re.compile(rf" ?(?:{AFTER}|之?后)(?!\w)")
 

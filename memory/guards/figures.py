@@ -8,15 +8,7 @@ from datetime import date, datetime
 from itertools import pairwise
 
 from memory.guards import clock, dates, mood, numbers
-from memory.guards.lexicon import (
-    MONTH,
-    WEEKDAY,
-    alike,
-    content,
-    fold,
-    languages,
-    sentences_of,
-)
+from memory.guards.lexicon import MONTH, WEEKDAY, alike, content, fold, languages, sentences_of
 from memory.guards.reading import ProposedFact, Source, in_all_digits, whole
 from memory.text import local, shown_day
 
@@ -29,9 +21,8 @@ def other_day(fact: ProposedFact) -> str | None:
     for named in fact.days:
         denied = _is_denied(fact, named) or _is_withdrawn(fact, named)
         follows = (
-            (_is_open(fact, named) and not denied)
+            ((_is_open(fact, named) or dates.holds(days, named)) and not denied)
             or _is_corrected(fact, named)
-            or (dates.holds(days, named) and not denied)
             # Where the sources name no day, an earlier statement may say which.
             or (not days.spoken and dates.holds(fact.told_before.days, named))
         )
@@ -168,7 +159,7 @@ def _is_elsewhere(fact: ProposedFact, named: dates.Named) -> bool:
     """
     if named.day is named.weekday is None or mood.denies(fact.text, fact.codes):
         return False
-    told = [(fact.nearness(content(text)), text, days) for _, text, days in _dated(fact)]
+    told = [(fact.nearness(content(text)), text, days) for _, text, days in fact.evidence.dated]
     best = max((near for near, _, _ in told), default=0)
     nearest = [(text, days) for near, text, days in told if near == best]
     if best == 0 or any(
@@ -189,7 +180,7 @@ def _is_corrected(fact: ProposedFact, named: dates.Named) -> bool:
     "It is on Friday." is followed by "No, Sunday.", or counted from: "a day later, sorry".
     """
     before = set[date]()
-    for _, text, days in _dated(fact):
+    for _, text, days in fact.evidence.dated:
         if before and _is_short(text):
             counted = [dates.days_of(one, before) for one in in_all_digits(text)]
             if _hold([*days, *counted], [named]):
@@ -201,27 +192,13 @@ def _is_corrected(fact: ProposedFact, named: dates.Named) -> bool:
 def _is_withdrawn(fact: ProposedFact, named: dates.Named) -> bool:
     """Whether its speaker took the day back: "on 5 November" is followed by "sorry, 6 November"."""
     told, is_back = set[str | None](), False
-    for speaker, text, days in _dated(fact):
+    for speaker, text, days in fact.evidence.dated:
         if _hold(days, [named]):
             told.add(speaker)
             is_back = False
         elif speaker in told and any(one.spoken for one in days):
             is_back = is_back or (_is_short(text) and bool(_CORRECTS.search(fold(text))))
     return is_back
-
-
-def _dated(fact: ProposedFact) -> list[tuple[str | None, str, list[dates.Days]]]:
-    """The sentences of the sources, as they were said: who said each, and what days it may name."""
-    evidence = fact.evidence
-    return [
-        (
-            source.speaker,
-            text,
-            [dates.days_of(one, evidence.said(source.at)) for one in in_all_digits(text)],
-        )
-        for source in sorted(evidence.sources, key=lambda each: each.at)
-        for text in sentences_of(source.text)
-    ]
 
 
 def _hold(read: Sequence[dates.Days], named: Sequence[dates.Named]) -> bool:
@@ -385,10 +362,7 @@ _CHANGES = re.compile(
     r"(?<!\w)(?:rais|rais|rose|went|grew|fell|drop|cut|increas|chang|up |down |erhoh|st[ei]{1,2}g"
     r"|sank|senk|sub[ei]|baj|aument|augment|pass|mont|baiss|cik|dus|indir|yuksel)|[涨降升改加减]"
 )
-_NOW = re.compile(
-    r"(?<!\w)(?:now|currently|jetzt|nun|inzwischen|ahora|actualmente|desormais|maintenant|artik"
-    r"|simdi)(?!\w)|现在|目前|如今"
-)
+_NOW = re.compile(rf"(?<!\w)(?:{clock.NOW})(?!\w)|现在|目前|如今")
 
 
 def _without_times(text: str) -> str:

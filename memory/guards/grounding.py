@@ -13,10 +13,11 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, date, tzinfo
 from typing import NamedTuple
 
-from memory.guards import mood, names
+from memory.guards import clock, mood, names
 from memory.guards.figures import other_day, other_number
 from memory.guards.lexicon import (
     HAN,
+    OF_DATES,
     alike,
     content,
     fold,
@@ -30,7 +31,7 @@ from memory.guards.mood import Mood
 from memory.guards.names import HeardNames, Name, bare, names_in
 from memory.guards.numbers import Number, comparable, numbers_in
 from memory.guards.reading import Clause, Evidence, ProposedFact, Source, whole
-from memory.text import DATE_WORDS, depends_on_speaker
+from memory.text import depends_on_speaker
 
 ENOUGH = 3
 """Fewest content words of a fact that is compared with what was said before."""
@@ -412,7 +413,7 @@ def not_left(text: str, old: Source, new: Source, called: Collection[str] = ()) 
     def told(said: str, at: str = old.at) -> _Told:
         fact = ProposedFact(said, evidence, people)
         words = content(_NOW.sub(" ", fold(said)), codes)
-        words = tuple(one for one in words if one not in own | _OF_DATES)
+        words = tuple(one for one in words if one not in own | OF_DATES)
         named = {one.key for one in names_in(said, people, fact.tongue) if one.sure}
         days = frozenset(Evidence((Source(said, None, at),)).days.days)
         return _Told(words, tuple(whole(numbers_in(fact.digits))), days, frozenset(named - own))
@@ -441,11 +442,7 @@ def not_left(text: str, old: Source, new: Source, called: Collection[str] = ()) 
     return None
 
 
-_OF_DATES = frozenset(map(fold, DATE_WORDS))
-_NOW = re.compile(
-    r"(?<!\w)(?:now|currently|jetzt|nun|inzwischen|ahora|actualmente|desormais|maintenant|artik"
-    r"|simdi|instead|stattdessen)(?!\w)|现在|目前|如今"
-)
+_NOW = re.compile(rf"(?<!\w)(?:{clock.NOW}|instead|stattdessen)(?!\w)|现在|目前|如今")
 _JOINS = re.compile(r"\s(?:and|und|y|e|et|ve)\s")
 
 

@@ -13,7 +13,14 @@ import unicodedata
 from collections.abc import Collection, Iterable
 from functools import cache, lru_cache
 
-from memory.text import MONTH_NUMBERS, SENTENCE_END, cached_by_text, sentences, stem
+from memory.text import (
+    DATE_WORDS,
+    MONTH_NUMBERS,
+    SENTENCE_END,
+    cached_by_text,
+    sentences,
+    stem,
+)
 
 _PLAIN = str.maketrans(
     {
@@ -276,6 +283,7 @@ def shared(words: Collection[str], others: Collection[str]) -> list[str]:
     return [one for one in dict.fromkeys(words) if any(alike(one, each) for each in others)]
 
 
+OF_DATES = frozenset(map(fold, DATE_WORDS))
 MONTH_OF = {fold(name): number for name, number in MONTH_NUMBERS.items()}
 MONTH = "|".join(sorted(MONTH_OF, key=len, reverse=True))
 _WEEKDAYS = r"""

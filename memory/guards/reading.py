@@ -149,6 +149,19 @@ class Evidence:
         return {moment.date(), moment.astimezone(self.zone).date()}
 
     @cached_property
+    def dated(self) -> list[tuple[str | None, str, list[dates.Days]]]:
+        """The sentences, as they were said: who said each, and what days it may name."""
+        return [
+            (
+                source.speaker,
+                text,
+                [dates.days_of(one, self.said(source.at)) for one in in_all_digits(text)],
+            )
+            for source in sorted(self.sources, key=lambda each: each.at)
+            for text in sentences_of(source.text)
+        ]
+
+    @cached_property
     def clauses(self) -> list[Clause]:
         """The clauses of the sources, in order."""
         return [

@@ -17,21 +17,24 @@ from langgraph.store.base import BaseStore, PutOp
 from memory import pages
 from memory.events import inbox
 from memory.facts import SemanticMemory
-from memory.guards import content, fold, languages, negates, speaks_of_oneself
+from memory.guards import OF_DATES, content, languages, negates, speaks_of_oneself
 from memory.messages import one_line
 from memory.night import record as night
 from memory.operations import undreamed_facts
-from memory.records import Briefing, Fact, NightRecord, OpenQuestion, Operation, Scope, told
+from memory.records import (
+    Briefing,
+    Fact,
+    NightRecord,
+    OpenQuestion,
+    Operation,
+    Scope,
+    last_heir,
+    told,
+)
 from memory.settings import Settings
 from memory.state import State
 from memory.storage import write_batch
-from memory.text import (
-    DATE_WORDS,
-    days_named,
-    local,
-    says,
-    shown_day,
-)
+from memory.text import days_named, local, says, shown_day
 
 BRIEFING, SHOWN = "briefing", "shown"
 
@@ -200,11 +203,8 @@ ALIKE = 0.5
 """Share of the words of the shorter of two texts that say the same of a day, dates aside."""
 
 
-_OF_DATES = frozenset(map(fold, DATE_WORDS))
-
-
 def _is_alike(one: str, other: str) -> bool:
-    mine, theirs = ({*content(text)} - _OF_DATES for text in (one, other))
+    mine, theirs = ({*content(text)} - OF_DATES for text in (one, other))
     return len(mine & theirs) >= max(1, ALIKE * min(len(mine), len(theirs)))
 
 
@@ -284,16 +284,9 @@ async def _with_heirs(
 
 def _in_place(facts: Mapping[str, Fact]) -> dict[str, Fact]:
     """For each fact, by operation id, what stands in its place by now: itself or its last heir."""
-    by_id, found = {fact["id"]: fact for fact in facts.values()}, dict[str, Fact]()
-    for op, fact in facts.items():
-        at, seen = fact, set[str]()
-        while at["invalid_at"] is not None and at["op"] not in seen:
-            seen.add(at["op"])
-            heir = at["superseded_by"] or ""
-            at = facts.get(heir) or by_id.get(heir) or at
-        if at["invalid_at"] is None:
-            found[op] = at
-    return found
+    known = {key: fact for fact in facts.values() for key in (fact["op"], fact["id"])}
+    found = {op: last_heir(fact, known) for op, fact in facts.items()}
+    return {op: fact for op, fact in found.items() if fact["invalid_at"] is None}
 
 
 def _said(fact: Fact) -> str:

@@ -35,6 +35,7 @@ from memory.records import (
     add_fact,
     change_fact,
     doubt_fact,
+    last_heir,
     link,
     link_facts,
     part_id,
@@ -105,7 +106,7 @@ def settle(
             continue
         seen.add(pair)
         one, other = facts[claim.fact], facts[claim.other]
-        if other in (one, _heir(one, facts)):
+        if other in (one, last_heir(one, facts)):
             if given.relation in ("supersedes", "contradicts"):
                 both = (fact_named(shown[op]) for op in (given.fact, given.other))
                 made.refused.append(f"other claims deny it: {f' {given.relation} '.join(both)}")
@@ -171,8 +172,9 @@ def _of_heirs(
     )
     if relation == "duplicates":
         earlier, later = sorted((one, other), key=lambda fact: fact["valid_from"])
-        one, other, says_all = *joining(one, other), not lost_in(later, earlier)
-        if (heir := _heir(earlier, facts)) != earlier and says_all and may_be_one(one, other):
+        one, other = joining(one, other)
+        says_all = not lost_in(later, earlier)
+        if (heir := last_heir(earlier, facts)) != earlier and says_all and may_be_one(one, other):
             relation, one, other = "supersedes", later, heir
         elif may_supersede(later, earlier) and _said_between(earlier, later, claims, facts):
             one, other = later, earlier
@@ -191,13 +193,6 @@ def _standing(
         near = _is_nearer(beside, heir, by) if is_ending else about_the_same(beside, heir)
         if heir != by and not near:
             break
-        fact = heir
-    return fact
-
-
-def _heir(fact: Fact, facts: Mapping[str, Fact]) -> Fact:
-    """The last of those that superseded a fact one after the other; the fact itself if it holds."""
-    while heir := facts.get(fact["superseded_by"] or ""):
         fact = heir
     return fact
 
@@ -252,7 +247,7 @@ def _weighed(
     if claim.relation == "supersedes":
         # A fact of doubtful origin counts as the speaker's fact from the same sources.
         said = [each for each in facts.values() if one["speaker"] is None and each["speaker"]]
-        said = [each for each in said if _heir(each, facts) != other]
+        said = [each for each in said if last_heir(each, facts) != other]
         for first in (one, *(each for each in said if may_be_one(each, one))):
             if about_the_same(first, other) and may_supersede(first, other, owners):
                 return "supersedes", first, other

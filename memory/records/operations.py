@@ -99,6 +99,18 @@ def doubt_fact(fact: Fact, fallen: str, sources: Sequence[str], reason: str) -> 
     return change_fact(fact, {"doubtful": doubts}, sources, reason, place=f"doubtful {fallen}")
 
 
+def last_heir(fact: Fact, known: Mapping[str, Fact]) -> Fact:
+    """The last of those that superseded a fact one after the other; the fact itself if it holds.
+
+    `known`: by what `superseded_by` names, as far as they are known.
+    """
+    seen = set[str]()
+    while (heir := known.get(fact["superseded_by"] or "")) and fact["op"] not in seen:
+        seen.add(fact["op"])
+        fact = heir
+    return fact
+
+
 def end_doubts(facts: Mapping[str, Fact], sources: Sequence[str], reason: str) -> list[Operation]:
     """End the doubts whose cause is gone: the fact behind it holds, and none contradicts it. Pure.
 
@@ -124,13 +136,10 @@ def end_doubts(facts: Mapping[str, Fact], sources: Sequence[str], reason: str) -
 
 def _goes_on(by: Fact | None, fact: Fact, known: Mapping[str, Fact]) -> bool:
     """Whether `by`, or what its speaker said in its place, contradicts a fact."""
-    heir, seen = by, set[str]()
-    while heir and heir["invalid_at"] is not None and heir["op"] not in seen:
-        seen.add(heir["op"])
-        heir = known.get(heir["superseded_by"] or "")
-    if by is None or heir is by:
+    if by is None or by["invalid_at"] is None:
         return True
-    if heir is None or heir["invalid_at"] or heir["speaker"] != by["speaker"]:
+    heir = last_heir(by, known)
+    if heir["invalid_at"] or heir["speaker"] != by["speaker"]:
         return False
     mine, was, now = ({*content_stems(one["text"])} for one in (fact, by, heir))
     return len(mine & now) >= _OF_ONE_THING and mine.isdisjoint(now - was)
