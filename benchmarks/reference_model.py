@@ -39,6 +39,7 @@ _NAMES = re.compile(r"cite the entry that names (.+?),")
 _VAIN = re.compile(
     r'^(?:The fact says "?(?P<said>.+?)"?, (?:and|which)|(?P<name>.+?) does not occur)'
 )
+_CLAIM = "say in the fact whose claim it is"
 _NUMBER = re.compile(r"\d+")
 _BEFORE = r"(?:\b(?:at|on|in|of|from|for|and|near|with|by|about) (?:the )?)?"
 """What goes with a word that is left out."""
@@ -182,6 +183,8 @@ class ReferenceModel(ToolModel):
             given["source_ids"] = list(dict.fromkeys([*given["source_ids"], *beside]))
             if not beside and (vain := _VAIN.match(error)):
                 given["text"] = _without(given["text"], vain["said"] or vain["name"])
+            if _CLAIM in error and fact["speaker"]:
+                given["text"] = f"{fact['speaker']} was told: {given['text']}"
             made += self._spoiled(given, shown.values(), fact["id"])
         return made
 

@@ -308,6 +308,7 @@ def _days_of(digits: str, today: date) -> Days:
     made.vague = is_feast(digits)
     made.spoken = bool(made.days or made.months or made.years or made.vague)
     _add_periods(made, digits, today)
+    _add_bare_ranges(made, digits, today)
     _add_spans(made, digits, today, named)
     made.weekdays |= {one.weekday() for one in made.days}
     return made
@@ -359,18 +360,44 @@ def _add_alone(made: Days, digits: str, today: date) -> None:
     ]
     behind = (_BARE_DAY.match(digits, one.end) for one in weekdays_in(digits, strict=False))
     for day in [*alone, *(int(one[1]) for one in behind if one)]:
-        for start in {today, *made.days} if 1 <= day <= 31 else ():
-            months = (_shifted(start.replace(day=1), shift, 30) for shift in (-2, -1, 0, 1, 2))
-            days = [one for first in months for one in _day(first.year, first.month, day)]
-            made.days |= {*[one for one in days if one >= start][:1]}
-            made.days |= {*[one for one in days if one <= start][-1:]}
+        for start in {today, *made.days}:
+            made.days |= _nearest(day, start)
+
+
+def _nearest(day: int, start: date) -> set[date]:
+    """The next and the last time that a day of the month comes, from `start`."""
+    if not 1 <= day <= 31:
+        return set()
+    months = (_shifted(start.replace(day=1), shift, 30) for shift in (-2, -1, 0, 1, 2))
+    days = [one for first in months for one in _day(first.year, first.month, day)]
+    return {*[one for one in days if one >= start][:1], *[one for one in days if one <= start][-1:]}
+
+
+def _add_bare_ranges(made: Days, digits: str, today: date) -> None:
+    """The days of "you 18 to 24, me 25 to 31", which may also be hours or amounts."""
+    for match in _BARE_RANGE.finditer(digits):
+        if int(match[1]) < int(match[2]):
+            made.days |= _nearest(int(match[1]), today) | _nearest(int(match[2]), today)
+
+
+_BARE_RANGE = re.compile(
+    r"(?<![\d.,:/\w-])(\d{1,2}) ?(?:to|till?|until|bis|tot|al?|au|do|-|\u2013) ?(\d{1,2})"
+    r"(?=[,;.!?)]*(?:\s[^\W\d]|$))(?![.,]\d| ?(?:h|uhr|heures?|o'?clock|[ap]\.?m)(?!\w))"
+)
 
 
 def _add_relative(made: Days, digits: str, today: date) -> None:
     for match in _RELATIVES.finditer(digits):
-        ahead = RELATIVE_DAYS[match[match.lastindex or 0]]
+        word = match[match.lastindex or 0]
+        ahead = RELATIVE_DAYS[word]
         in_a_week = _WEEK_ON.search(digits[: match.start()]) or _WEEK.match(digits, match.end())
         made.days.add(today + timedelta(ahead + 7 if in_a_week else ahead))
+        if word in _LAST_NIGHT:
+            made.days.add(today)
+
+
+_LAST_NIGHT = ("last night", "anoche", "昨晚")
+"""A night of two days."""
 
 
 def _add_spans(made: Days, digits: str, today: date, named: Set[date]) -> None:
@@ -434,11 +461,9 @@ def _add_periods(made: Days, digits: str, today: date) -> None:
             elif not plain or "end" in match.group() or "末" in match.group() or "sonu" in around:
                 for shift in shifts - ({0} if not plain else set()):
                     made.days |= {monday + timedelta(7 * shift + one) for one in range(7)}
-            elif _THIS.search(digits, max(0, match.start() - 8), match.start()):
+            else:  # "The week of 14 September" is the one in which it was said.
                 made.days |= {monday}
 
-
-_THIS = re.compile(r"(?<!\w)(?:this|diese\w?|esta|cette|bu) $")
 
 _NTH_WEEKDAY = re.compile(
     r"(?<!\w)(?:(last|letzte\w*|ultimo|dernier|son)|(first|1st|erste\w*|primer|premier|ilk)"

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from memory.guards import clock, dates, mood, numbers
 from memory.guards.lexicon import MONTH, WEEKDAY, alike, content, fold, languages, sentences_of
-from memory.guards.reading import ProposedFact, Source, in_all_digits, whole
+from memory.guards.reading import Evidence, ProposedFact, Source, in_all_digits, whole
 from memory.text import local, shown_day
 
 
@@ -25,6 +25,8 @@ def other_day(fact: ProposedFact) -> str | None:
             or _is_corrected(fact, named)
             # Where the sources name no day, an earlier statement may say which.
             or (not days.spoken and dates.holds(fact.told_before.days, named))
+            or (not denied and dates.holds(_counted_from_before(fact), named))
+            or (not denied and _begins_a_night(fact, named))
         )
         if not follows or _is_elsewhere(fact, named):
             return f'The fact says "{_as_written(named, fact)}", which {_days_said(fact)}'
@@ -37,6 +39,48 @@ def other_day(fact: ProposedFact) -> str | None:
         if not known:
             return f'The fact says "{time.written.strip()}", and what it cites names no such time'
     return None
+
+
+def _counted_from_before(fact: ProposedFact) -> dates.Days:
+    """The days to which sources point back or from which they count: "that day", "a week later".
+
+    They were named by a known fact, or by what the speaker said just before.
+    """
+    made, evidence = dates.Days(), fact.evidence
+    # "The band is booked for the 12th", where the wedding is on 12 September.
+    written = {day.day for day in evidence.days.days}
+    known = fact.known_from_speakers(least=1).days
+    made.days |= {one for one in known.days - known.today if one.day in written}
+    for source in evidence.sources:
+        if not _POINTS_BACK.search(fold(source.text)):
+            continue
+        said = [one for one in evidence.before if one.speaker == source.speaker]
+        named = [Evidence((one,), evidence.zone).days for one in said[-1:]]
+        starts = {day for one in [*named, fact.told_before.days] if one.spoken for day in one.days}
+        made.days |= starts
+        for digits in in_all_digits(source.text):
+            made.join(dates.days_of(digits, starts))
+    made.weekdays |= {one.weekday() for one in made.days}
+    return made
+
+
+def _begins_a_night(fact: ProposedFact, named: dates.Named) -> bool:
+    """Whether it is the evening of "the night of 21 to 22 April", told on the 22nd."""
+    if named.day is None or _NIGHT.search(fact.folded) is None:
+        return False
+    ends = [one for one in fact.days if one.day == named.day + 1 and one.month == named.month]
+    return any(_is_open(fact, one) or dates.holds(fact.evidence.days, one) for one in ends)
+
+
+_NIGHT = re.compile(r"(?<!\w)(?:night|nacht|noche|nuit|notte|noite|gece)(?!\w)")
+_POINTS_BACK = re.compile(
+    r"(?<!\w)(?:(?:that|the same|same) day|an (?:dem|diesem) tag|am (?:selben|gleichen) tag"
+    r"|(?:ese|el mismo|mismo) dia|(?:ce jour-la|le meme jour|meme jour)|(?:o|ayni) gun|quel giorno"
+    r"|(?:lo )?stesso giorno|nesse dia|(?:no )?mesmo dia|(?:die|dezelfde) dag"
+    rf"|(?:days?|weeks?|tage?|wochen?|dias?|semanas?|jours?|semaines?|gun|hafta|giorn[oi]"
+    rf"|settiman[ae]|dag(?:en)?|we[ek]{{2}}(?:en)?) (?:{clock.BEFORE}|{clock.AFTER}|dopo|prima"
+    r"|depois|later|eerder))(?!\w)|当天|那天"
+)
 
 
 def _is_counted(time: clock.ClockTime, fact: ProposedFact) -> bool:
@@ -82,7 +126,10 @@ _SPANS = tuple(
 
 _SAME_TIME = re.compile(
     r"(?<!\w)(?:(?:same|usual) (?:time|hour)|(?:gleiche[rn]?|selbe[rn]?|ubliche[rn]?) (?:uhr)?zeit"
-    r"|misma hora|hora de siempre|meme heure|ayni saat\w*|stessa ora|mesma hora)(?!\w)"
+    r"|misma hora|hora de siempre|meme heure|ayni saat\w*|stessa ora|mesma hora"
+    r"|(?:the )?rest (?:stays|remains|is the same)|everything else (?:stays|remains|is the same)"
+    r"|(?:der rest|alles andere) bleibt|(?:el )?resto (?:sigue |queda )?igual|il resto (?:resta|rimane)"
+    r"|le reste ne change pas|o resto fica|de rest blijft)(?!\w)"
     r"|同一时间|时间不变|老时间"
 )
 """Only an earlier statement tells which time that is."""
@@ -159,12 +206,18 @@ def _is_elsewhere(fact: ProposedFact, named: dates.Named) -> bool:
     """
     if named.day is named.weekday is None or mood.denies(fact.text, fact.codes):
         return False
+    if fact.translated:  # Which sentence is nearest cannot be told.
+        return False
     told = [(fact.nearness(content(text)), text, days) for _, text, days in fact.evidence.dated]
     best = max((near for near, _, _ in told), default=0)
     nearest = [(text, days) for near, text, days in told if near == best]
     if best == 0 or any(
         mood.negates(text, ()) or _IS_OFF.search(fold(text)) for text, _ in nearest
     ):
+        return False
+    # "We eat a day earlier", and the fact tells the other day as a reason: "a wedding on the 18th".
+    beside = {int(next(filter(None, one.groups()))) for one in dates.ALONE.finditer(fact.digits)}
+    if any(day.day in beside for _, days in nearest for one in days for day in one.days):
         return False
     return not _is_corrected(fact, named) and all(
         any(one.spoken for one in days)

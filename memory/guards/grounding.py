@@ -126,11 +126,14 @@ def _other_name(fact: ProposedFact) -> str | None:
     for name in names_in(fact.text, fact.people, fact.tongue):
         if fact.translated and name.key not in fact.people:
             continue
-        if name.key in fact.people and not fact.evidence.heard.has(name) and _tells_of_kin(fact):
+        heard = fact.evidence.heard
+        if name.key in fact.people and not heard.has(name) and _tells_of_kin(fact):
             continue  # Only who speaks knows whether "Papa" has this name.
+        if name.key in fact.people and heard.short_for(name.key, fact.people):
+            continue
         if (other := _in_its_place(name, fact)) is not None:
             return f"What it cites says {other}, and the fact says {name.written}"
-        if fact.evidence.heard.has(name):
+        if heard.has(name):
             continue
         if name.sure and not (fact.is_known(name.written) or _is_left_out(name, fact)):
             return (
@@ -184,8 +187,11 @@ def _is_doer(name: Name, fact: ProposedFact) -> bool:
 def _doers_of(deed: str, clause: Clause, people: Collection[str]) -> list[list[str]]:
     """The people up to three words before each word like `deed`; the speaker is "I" there."""
     speaker = words_of(fold(clause.speaker or ""))
-    said = [bare(one) for one in words_of(fold(clause.text))]
-    who = [[one] if one in people else speaker if _I.match(one) else [] for one in said]
+    words = words_of(fold(clause.text))
+    said = [bare(one) for one in words]
+    # "Anselmo's things are packed" does not say that Anselmo packed them.
+    doers = [one if one.endswith("'s") else key for one, key in zip(words, said, strict=True)]
+    who = [[one] if one in people else speaker if _I.match(one) else [] for one in doers]
     places = [n for n, one in enumerate(said) if len(one) > 2 and alike(one, deed)]
     return [[name for each in who[max(0, n - 3) : n] for name in each] for n in places]
 
@@ -309,7 +315,8 @@ def _turned(fact: ProposedFact) -> str | None:
     top, instead = [], ""
     for near, clause, denied, text in parts:
         words = content(denied or "", clause.codes)
-        both, plain = shared(words, fact.words), denied is not None and not clause.moods
+        both = shared(words, fact.words_but_reasons)
+        plain = denied is not None and not clause.moods
         # "In the hall, not in the church" names what it denies by itself.
         contrasts = instead == clause.sentence and mood.opens_with_denial(text, clause.codes)
         least = len(words) if contrasts else 2
@@ -357,6 +364,8 @@ def _unrelated(fact: ProposedFact) -> str | None:
     near, own = max(map(fact.nearness, others), default=0), fact.nearness(told)
     if near <= own or (own and (near < own + ENOUGH or 4 * near < 3 * len(fact.words))):
         return None  # It may be a paraphrase.
+    if any(_is_among(one, fact.evidence.numbers) for one in numbers_in(fact.digits_without_days)):
+        return None  # "It is 3,200": what it is was said before.
     return "Its words were said in another entry than it cites: cite the entry that says it"
 
 

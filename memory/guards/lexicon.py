@@ -387,6 +387,11 @@ NUMBER_WORDS = {
     "es": _values(
         "decena=10 veintena=20 treintena=30 cincuentena=50 centenar=100 docena|docenas=12"
     ),
+    "pt": _values("duzia|duzias=12 dezena=10 centena=100"),
+    "it": _values(
+        "dozzina|dozzine=12 decina=10 ventina=20 trentina=30 cinquantina=50 centinaio=100"
+    ),
+    "nl": _values("dozijn=12 tiental=10 twintigtal=20 honderdtal=100 anderhalf|anderhalve=1.5"),
 }
 """Words for numbers that are nouns, and halves."""
 RELATIVE_DAYS = {

@@ -73,7 +73,7 @@ en (?<!even )(?<!as )(?<!ask )(?<!asked )(?<!know )(?<!see )(?<!wonder )if|unles
  |provided|assuming|^in case|in case of|as long as|depending|depends
 de (?<!auch )(?<!selbst )(?:wenn|falls)|sofern|angenommen|es sei denn|vorausgesetzt
 es si|a no ser que|salvo que|en caso de|siempre que|a menos que
-fr si|s'ils?|au cas ou|a moins|a condition|suppos\w*
+fr si|s'ils?(?! (?:te|vous) pla[iî]t)|au cas ou|a moins|a condition|suppos\w*
 tr eger|\w{2,}(?:irsa|irse|ursa|urse|arsa|erse|yorsa|diysa|maz?sa|mez?se|acaksa|ecekse)\w{0,3}
  |olsa\w*|(?!aksam|yuksek)\w{2,}(?:sak|sek|sam|sem|salar|seler|saniz|seniz)|yoksa|varsa
 zh 如果|要是|假如|假设|万一|的话|除非|倘若|若|只要|一旦

@@ -167,6 +167,9 @@ class HeardNames:
         self.text = "\n".join([told, *speakers])
         self.folded = fold(self.text)
         self.words = {bare(one.group()) for one in _TOKEN.finditer(self.text)}
+        self.capitalised = {
+            bare(one.group()) for one in _TOKEN.finditer(told) if one.group()[0].isupper()
+        }
         self.words |= {part for word in self.words for part in re.split(r"[-.&]", word)}
         self.joined = joined(self.folded)
 
@@ -175,6 +178,13 @@ class HeardNames:
         if HAN.search(name.key):
             return name.key in self.folded or f"姓{name.key[0]}" in self.folded
         return all(self._has(part) for part in re.split(r"[-.&]", name.key) if len(part) > 1)
+
+    def short_for(self, key: str, people: Collection[str]) -> str | None:
+        """The word that can only mean the person of this name: "Tomek" of Tomasz, "Clem"."""
+        for word in self.capitalised - {*people}:
+            if _is_short_for(word, key) and sum(_is_short_for(word, one) for one in people) == 1:
+                return word
+        return None
 
     def _has(self, key: str) -> bool:
         return any(
@@ -189,6 +199,19 @@ def _inflects(form: str, name: str) -> bool:
         return len(end) <= (6 if end[:3] in ("lar", "ler") else 4 if end[:1] == "l" else 2)
     return False
 
+
+def _is_short_for(word: str, name: str) -> bool:
+    """Whether a word is the beginning of a name, or a pet name from its first syllable."""
+    if len(word) < len(name) and len(word) > 1 and name.startswith(word):
+        return True
+    pet = _PET.fullmatch(word)
+    return pet is not None and len(name) > len(pet[1]) and name.startswith(pet[1])
+
+
+_PET = re.compile(
+    r"(\w{3,}?)(?:ek|ka|ko|us|usz|ik|ie|y|i|tje|je|ke|chen|lein|i?to|i?ta|inho|inha|cik|cim|su)"
+)
+"""A syllable of three letters or more with a diminutive ending."""
 
 _RESEMBLING, _SLIP = 0.6, 0.8
 """Likeness of two names, and of two nouns (0..1), from which one may be taken for the other."""

@@ -290,6 +290,9 @@ def _moods_of_sentence(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
     return frozenset(found)
 
 
+_REASON = re.compile(
+    r"(?<!\w)(?:because|since|weil|denn|porque|parce que|car|perche|çünkü|cunku)(?!\w)|因为", re.I
+)
 _YEAR = re.compile(r"(?<![\w.,€$£-])(?:19|20)\d\d(?![\w€]|[.,:]\d| ?(?:eur|tl|usd|kg|m\b))")
 _MAY = re.compile(
     r"(?<!in )(?<!of )(?<!by )(?<!on )(?<!mid )(?<!from )(?<!until )(?<!till )(?<!since )"
@@ -334,8 +337,12 @@ class ProposedFact:
         A day or a number that a source leaves out may come from there. What others said bears
         nothing out: else anybody's claim would come back as the speaker's own word.
         """
+        return self.known_from_speakers(least=2)
+
+    def known_from_speakers(self, least: int) -> Evidence:
+        """The known facts of the sources' speakers that share at least `least` words with it."""
         own = self.evidence.speakers
-        told = [one for one, near in self._known if near >= 2 and one.speaker in own]
+        told = [one for one, near in self._known if near >= least and one.speaker in own]
         return Evidence(tuple(told), self.evidence.zone)
 
     @cached_property
@@ -437,6 +444,12 @@ class ProposedFact:
             one for one in content(self.text, codes) if not any(alike(one, each) for each in told)
         ]
         return list(dict.fromkeys(kept))
+
+    @cached_property
+    def words_but_reasons(self) -> list[str]:
+        """Its content words in front of "because" and the like."""
+        said = content(_REASON.split(self.text, maxsplit=1)[0], self.codes or None)
+        return [one for one in self.words if one in said]
 
     @cached_property
     def parts(self) -> list[tuple[str, int, Clause]]:

@@ -505,10 +505,16 @@ def lifted_by_links(
     """Add `share` of the score of the first candidates to their linked memories (`near`). Pure.
 
     Conclusions drawn from a candidate are not lifted: they are linked to it because they repeat its
-    words. A memory below a later statement is not lifted.
+    words. A memory below a later statement, or contradicted by one, is not lifted.
     """
+    by_op = {str(one.row.payload["op"]): one for one in found}
+
+    def is_outdated(one: Candidate) -> bool:
+        later = (by_op[op].at > one.at for op in one.disputes & by_op.keys())
+        return "superseded" in one.parts or any(later)
+
     first_hand = (one for one in enumerate(found) if not one[1].drawn)
-    said = ((number, one) for number, one in first_hand if "superseded" not in one.parts)
+    said = ((number, one) for number, one in first_hand if not is_outdated(one))
     place = {id_: number for number, one in said for id_ in one.ids}
     lifts: dict[int, float] = {}
     for candidate, ids in zip(found, near, strict=False):

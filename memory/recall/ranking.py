@@ -25,7 +25,16 @@ from memory.facts import Counted, Row
 from memory.guards import languages
 from memory.recall.episodes import LETTERS, LONG, TalkTraits, moment, talk_of
 from memory.settings import Settings
-from memory.text import Query, about_self, asks, figures, sentences, term_set, terms
+from memory.text import (
+    Query,
+    about_self,
+    asks,
+    figures,
+    lacks_number,
+    sentences,
+    term_set,
+    terms,
+)
 
 Scored = Sequence[tuple[Row, float]]
 
@@ -83,9 +92,10 @@ CLOSE = 0.5
 LEAST_SHARE = 0.1
 """Share of a query's weight that the best memories must have if their match may be chance."""
 
-UNTOLD, UNNAMED, ASKING = 0.5, 0.25, 0.1
+UNTOLD, UNNAMED, UNCOUNTED, ASKING = 0.5, 0.25, 0.25, 0.1
 """Shares of its certainty that a match keeps if none of the best names what a question asks for, if
-the memory itself has no name that the query has, and if it asks and tells nothing."""
+the memory itself has no name that the query has, if it has no number and the query asks for one,
+and if it asks and tells nothing."""
 
 OF_DAY = 0.1
 """Certainty of a memory of the day that a query names."""
@@ -427,7 +437,7 @@ def certainty(
     `cosines`: by row id, of an embedder that knows meanings; else none.
     """
     chance = float(known.rows)
-    for term in own_terms(candidate.row) & {*wanted}:
+    for term in own_terms(candidate.row, candidate.earlier) & {*wanted}:
         chance *= known.having.get(term, 1) / (known.rows + 1)
     by_words = 1 / (1 + chance) if chance < known.rows else 0.0
     by_meaning = max(0.0, cosines.get(candidate.row.id, 0.0) - NEAR) / (1 - NEAR)
@@ -488,7 +498,8 @@ def _told_by(
     """How certainly (0..1) each memory tells what is asked, by id.
 
     A name leads to somebody, and proves nothing about the question. Where a memory has none of the
-    names, its words may be said of somebody else. What was only asked is no answer.
+    names, its words may be said of somebody else. Without a number it does not tell how many. What
+    was only asked is no answer.
     """
     asked = asked_of(query) - _named(query, best) or asked_of(query) or {*query.terms}
     names, told = {*query.terms} - asked, dict[str, float]()
@@ -498,8 +509,14 @@ def _told_by(
         if sure and names:
             has = own_terms(one.row, one.earlier).union(*map(terms, one.row.payload["entities"]))
             sure *= UNNAMED if names.isdisjoint(has) else 1.0
+        if sure and lacks_number(_said(one), query.text):
+            sure *= UNCOUNTED
         told[one.id] = sure * (ASKING if sure and _only_asks(one.row) else 1.0)
     return told
+
+
+def _said(one: Candidate) -> str:
+    return "\n".join(row.payload["data"] for row in (one.row, *one.earlier))
 
 
 def _only_asks(row: Row) -> bool:

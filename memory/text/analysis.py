@@ -161,6 +161,28 @@ _TIMES = re.compile(
 _HOW_MANY = re.compile(r"\bhow (?:many|much|often|old)\b", re.IGNORECASE)
 _NUMBERS = re.compile(rf"\b(?:\d+|{_ONE_TO_TEN}|once|twice|several|couple|dozen)\b", re.IGNORECASE)
 
+_ANY_NUMBER = re.compile(
+    rf"\d|\b(?:{_ONE_TO_TEN}|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
+    r"(?:-\w+)?|hundreds?|thousands?|once|twice|both|several|couple|dozens?|half|none|nobody)\b",
+    re.IGNORECASE,
+)
+_MONEY = re.compile(
+    r"\d|[€$£¥]|\b(?:euros?|dollars?|pounds?|quid|bucks?|cents?|pence|lira|francs?|free)\b",
+    re.IGNORECASE,
+)
+_ASKS_HOW_MUCH = re.compile(r"\bhow (?:many|much|old)\b", re.IGNORECASE)
+_ASKS_FOR_MONEY = re.compile(
+    r"\bhow much\b.*\b(?:costs?|pays?|paid|price|charges?|charged|earns?|earned|owe[sd]?|spen[dt]"
+    r"|transfer|worth|bring in|bill(?:ed)?)\b",
+    re.IGNORECASE,
+)
+_A_DATE = re.compile(
+    rf"\b\d{{4}}-\d\d-\d\d\b|\b{_DAY} (?:of )?(?:{_MONTH})\b\.?(?:,? \d{{4}})?"
+    rf"|\b(?:{_MONTH})\b\.? {_DAY}\b(?:,? \d{{4}})?|\b(?:{_MONTH})\b\.?,? \d{{4}}"
+    rf"|\b(?:19|20)\d\d\b",
+    re.IGNORECASE,
+)
+
 _NOW = re.compile(
     r"\bhow (?:many|much|often|long|old)\b|\bwhen\b"
     r"|\bwh(?:at|ich)(?:'s| \w+)? (?:is|are|am|do|does|should|have|has|will|can)\b",
@@ -308,6 +330,13 @@ def figures(text: str, wanted: Literal["time", "number"]) -> float:
     """How many times or numbers the beginning of `text` tells: 1 from two on."""
     told = _TIMES if wanted == "time" else _NUMBERS
     return min(1.0, len(told.findall(text[:_READ])) / 2)
+
+
+def lacks_number(text: str, question: str) -> bool:
+    """Whether a question asks for an amount, and a text tells none: a date is no amount."""
+    wanted = _MONEY if _ASKS_FOR_MONEY.search(question) else _ANY_NUMBER
+    asked = _ASKS_HOW_MUCH.search(question) is not None
+    return asked and wanted.search(_A_DATE.sub(" ", text)) is None
 
 
 def tells_value(text: str, *, new: bool = False) -> bool:
