@@ -128,8 +128,8 @@ _SAME_TIME = re.compile(
     r"(?<!\w)(?:(?:same|usual) (?:time|hour)|(?:gleiche[rn]?|selbe[rn]?|ubliche[rn]?) (?:uhr)?zeit"
     r"|misma hora|hora de siempre|meme heure|ayni saat\w*|stessa ora|mesma hora"
     r"|(?:the )?rest (?:stays|remains|is the same)|everything else (?:stays|remains|is the same)"
-    r"|(?:der rest|alles andere) bleibt|(?:el )?resto (?:sigue |queda )?igual|il resto (?:resta|rimane)"
-    r"|le reste ne change pas|o resto fica|de rest blijft)(?!\w)"
+    r"|(?:der rest|alles andere) bleibt|(?:el )?resto (?:sigue |queda )?igual|o resto fica"
+    r"|le reste ne change pas|il resto (?:resta|rimane)|de rest blijft)(?!\w)"
     r"|同一时间|时间不变|老时间"
 )
 """Only an earlier statement tells which time that is."""
