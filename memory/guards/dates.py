@@ -62,7 +62,7 @@ _PERIODS = (
     (30, "months? monat(?:e|en)? mes(?:es)? mois ay(?:da|dan|i|a)? 个月"),
     (365, "years? jahr(?:e|en)? anos? ans? annees? yil\\w* sene\\w* 年"),
 )
-_ONE = r"(?:a|an|one|ein|eine|einem|einer|un|una|une|bir|uno|um|uma|een|一|1)"
+_ONE = r"(?:a|an|one|ein|eine|einem|einen|einer|un|una|une|bir|uno|um|uma|een|一|1)"
 _SPANS = tuple(
     (
         days,

@@ -291,7 +291,7 @@ def _moods_of_sentence(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
 
 
 _REASON = re.compile(
-    r"(?<!\w)(?:because|since|weil|denn|porque|parce que|car|perche|çünkü|cunku)(?!\w)|因为", re.I
+    r"(?<!\w)(?:because|since|weil|denn|porque|parce que|perche|çünkü|cunku)(?!\w)|因为", re.I
 )
 _YEAR = re.compile(r"(?<![\w.,€$£-])(?:19|20)\d\d(?![\w€]|[.,:]\d| ?(?:eur|tl|usd|kg|m\b))")
 _MAY = re.compile(

@@ -63,6 +63,9 @@ WRITINGS = [
     ("They refused 0.13 a word.", "They refused 13 cents a word."),
     ("Hall hire went from £38 to £45 an hour.", "An hour of the hall costs £45.00."),
     ("茶炒完了，一共8斤半。", "茶共4.25公斤。"),
+    ("O papagaio faz sessenta anos este mês.", "The parrot turns 60 this month."),
+    ("Trinta e um anos no eléctrico, e nunca perdi um passageiro.", "Ana worked there 31 years."),
+    ("Abbiamo ventisette galline nel pollaio.", "Ana has 27 hens."),
 ]
 TIMES = [
     ("The van left at quarter past one.", "The van left at 13:15."),
@@ -74,6 +77,7 @@ TIMES = [
     ("Las nubes llegaron a las once y media.", "A las 23.30 llegaron las nubes."),
     ("下周一,六点半集合。", "2026年10月26日(周一),6:30集合。"),
     ("From six we open at half past five.", "They open half an hour earlier."),
+    ("We push it to the 23rd, rest stays.", "It is on 23 October 2026, 14:00 to 17:00."),
     ("The class moves to Friday, same hour.", "The class is on 23 October 2026 at 18:00."),
     ("Start is at 10.15, be there half an hour before.", "Be there at 09:45."),
     ("Probe um 19 Uhr, ich komme eine Viertelstunde später.", "Ana kommt um 19:15 Uhr zur Probe."),
@@ -95,6 +99,18 @@ DAYS = [
         "Die Messe am 28. fällt aus, der Saal ist nass. Freitag, 6. November, in der Scheune.",
         "Die Messe ist am 6. November 2026, weil der Saal nass ist.",
     ),
+    ("Done. You 18 to 24, me 25 to 31.", "Ana has the week from 25 to 31 October 2026."),
+    (
+        "The inn took a wedding on the 28th. We eat one day earlier.",
+        "They eat at the inn on 27 October 2026, because of a wedding on the 28th.",
+    ),
+    ("I took his shift last night.", "On 22 October 2026, after a night shift, Ana was tired."),
+    ("All marked, with a lot of coffee.", "Ana marked all in the night of 21 to 22 October 2026."),
+    (
+        "Los inspectores están en huelga hasta el viernes. Nos dan el lunes 26 de octubre.",
+        "The inspection is on Monday 26 October 2026, because the inspectors are on strike.",
+    ),
+    ("Il est parti jusqu'à la fin de la semaine.", "He is away in the week of 19 October 2026."),
     ("My head is splitting.", "On Thursday 22 October 2026 Ana had a headache."),
     ("We move to Lendplatz this spring.", "They move to Lendplatz in spring 2026."),
     ("No volunteers under 16 in the store.", "Volunteers under 16 may not work in the store."),
@@ -272,6 +288,36 @@ def test_a_day_that_a_question_names_and_its_answer_denies_is_rejected(answer: s
     denied = Source(answer, "Ana", f"{AT[:14]}40:00+02:00")
     assert ungrounded("The opening is on 16 November 2026.", None, [asked, denied]) is None
     assert ungrounded("The opening is on 9 November 2026.", None, [asked, denied]) is not None
+
+
+FROM_BEFORE = [
+    (
+        "A car from five that day, so nobody has to fetch me.",
+        "Ana's car is reserved from 29 October.",
+    ),
+    ("We marry a week later.", "Ana's wedding is on 5 November 2026."),
+    ("Wir heiraten einen Tag früher.", "Ana heiratet am 28. Oktober 2026."),
+    ("Same day, but a poster.", "Ana has a poster on 29 October 2026."),
+]
+
+
+@pytest.mark.parametrize(("said", "text"), FROM_BEFORE)
+def test_a_day_counts_from_what_the_speaker_said_just_before(said: str, text: str) -> None:
+    before = Source("I land on 29 October, and we marry then.", "Ana", AT)
+    then = Source(said, "Ana", f"{AT[:14]}40:00+02:00")
+    assert ungrounded(text, "Ana", [then], before=[before]) is None
+    assert ungrounded(text, "Ana", [then], before=[before._replace(speaker="Ben")]) is not None
+    assert ungrounded(text, "Ana", [then]) is not None
+
+
+def test_a_day_of_the_month_is_in_the_month_that_its_speaker_gave_before() -> None:
+    known = [Source("Ana's wedding is on 12 September 2027.", "Ana", AT)]
+    said = Source("Band is booked for the 12th.", "Ana", AT)
+    text = "Ana booked a band for her wedding on 12 September 2027."
+    assert ungrounded(text, "Ana", [said], known=known) is None
+    other = text.replace("12 September", "13 September")
+    assert ungrounded(other, "Ana", [said], known=known) is not None
+    assert ungrounded(text, "Ana", [said]) is not None
 
 
 def test_the_reason_counts_from_the_day_on_which_people_said_it() -> None:

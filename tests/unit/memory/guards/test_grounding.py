@@ -33,6 +33,15 @@ TR = "Kapora 40 bin lira. Halam 6 Kasım'da geliyor, uçağı saat üç buçukta
 ZH = "年会定在下周五晚上六点半，预算三万。主持人是小周，奖品还没买。"
 
 RIGHT = [
+    ("Van for Ben's things is hired, 95 euros.", "Ana hired a van for Ben's things for 95 euros."),
+    (
+        "Note s'il te plaît : il faut que je fasse un discours en français.",
+        "Ana has to give a speech in French.",
+    ),
+    (
+        "We're not sending it to Hyphae, they ask 2,900. Quiet Soils takes nothing.",
+        "It goes to Quiet Soils, because Hyphae asks 2,900.",
+    ),
     ("No. Friday is the concert. Saturday we leave.", "The concert is on Friday."),
     ("I moved box 14, sorry, box 41 to the backup.", "Ana moved box 41 to the backup."),
     ("We need 12 chairs, sorry, 15 minutes late here.", "They need 12 chairs."),
@@ -203,6 +212,27 @@ def test_only_the_speaker_knows_the_name_of_a_relative(said: str, text: str) -> 
     for word in ("Papa", "MOTHER", "Mutti"):
         said = said.replace(word, "Zoe")
     assert why(text, said) is not None
+
+
+SHORT = [
+    ("Tomek has the nights.", "Tomasz has the nights."),
+    ("Ask me or Clem.", "Clémence can be asked."),
+    ("Bo locks up.", "Bogdan locks up."),
+    ("Dial Tomek's old phone.", "The number is on Tomasz's old phone."),
+]
+
+
+@pytest.mark.parametrize(("said", "text"), SHORT)
+def test_a_short_form_means_the_only_person_whose_name_it_begins(said: str, text: str) -> None:
+    people, source = ["Ana", "Tomasz", "Clémence", "Bogdan"], Source(said, "Ana", AT)
+    assert ungrounded(text, "Ana", [source], people=people) is None
+    twins = [*people, "Tomislaw", "Clemens", "Boris"]
+    assert ungrounded(text, "Ana", [source], people=twins) is not None
+
+
+def test_a_short_form_means_nobody_if_somebody_is_called_so() -> None:
+    people, source = ["Ana", "Tomasz", "Tomek"], Source("Tomek has the nights.", "Ana", AT)
+    assert ungrounded("Tomasz has the nights.", "Ana", [source], people=people) is not None
 
 
 def test_the_reason_says_what_to_change() -> None:

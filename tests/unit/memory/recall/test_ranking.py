@@ -1,5 +1,6 @@
 """Ranking: what a score is made of, and in which direction each part goes."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -497,6 +498,30 @@ def test_what_was_said_of_somebody_else_or_only_asked_proves_little() -> None:
     assert sureness(query, asked, known, "Ana") < 0.5 * sureness(query, kept, known, "Ana")
     asked = row("a", "Where is the harp?", speaker="Ana")
     assert sureness(query, asked, known, "Ana") < 0.5 * sureness(query, ana, known, "Ana")
+
+
+@pytest.mark.parametrize(
+    ("query", "without", "amount"),
+    [
+        ("How many harps are there?", "The harps came on 3 May 2026", "Fourteen harps came"),
+        ("How much did the harp cost?", "A hundred people saw the harp", "The harp was 90 euros"),
+    ],
+)
+def test_what_tells_no_amount_proves_little_of_a_question_for_one(
+    query: str, without: str, amount: str
+) -> None:
+    known = {"harp": 2}
+    proof = sureness(query, row("a", amount), known)
+    assert sureness(query, row("a", without), known) < 0.5 * proof
+    assert sureness("Where is the harp?", row("a", without), known) == proof
+
+
+def test_an_earlier_value_proves_a_match_of_what_superseded_it() -> None:
+    known, query = Counted(100, {"harp": 2}), read_query("Where was the harp at first?", [])
+    [heir] = placed(query, [], [(row("heir", "It is in the attic now"), 1.0)])
+    told = replace(heir, earlier=(row("earlier", "The harp is in the hall"),))
+    assert proof_of([heir], query, known, {}).scale == 0
+    assert proof_of([told], query, known, {}).scale > 0
 
 
 @pytest.mark.parametrize("query", ["How much is the harp?", "What is the harp?"])

@@ -363,3 +363,13 @@ def test_a_link_lifts_nothing_past_what_was_said_later() -> None:
     older = replace(older, parts={"words": 0.5, "superseded": -0.01})
     higher = lifted_by_links([best, later, older], [["b", "c"]], 0.1)
     assert ["link" in one.parts for one in higher] == [False, True, False]
+
+
+def test_a_link_lifts_nothing_past_what_contradicts_it_later() -> None:
+    best, newer, older = (
+        Candidate(_fact(number, id_), {"words": 0.5}, ()) for number, id_ in enumerate("abc")
+    )
+    newer.row.payload["valid_from"] = "2026-05-03T09:00:00+00:00"
+    newer, older = replace(newer, disputes=frozenset("c")), replace(older, disputes=frozenset("b"))
+    higher = lifted_by_links([best, newer, older], [["b", "c"]], 0.1)
+    assert ["link" in one.parts for one in higher] == [False, True, False]
