@@ -11,6 +11,7 @@ from calendar import monthrange
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from typing import NamedTuple
 
 from memory.guards import clock
 from memory.guards.lexicon import (
@@ -138,20 +139,72 @@ class Named:
 
 _CASE = r"(?:(?:'|(?<=[a-z]{4}))(?:s|[td][ae]n?|[ui]n|[ae]|[iu]|y[ae]))?(?![a-z])"
 _LINK = r"(?: ?(?:of|de|del|di|do|,) ?| |-|\.)?"
-_YEAR = r"(?:,? ?(?:de |del |di )?((?:19|20)\d\d)(?!\d))?"
-_EXPLICIT = (
-    re.compile(r"(?<![\d.])((?:19|20)\d\d)[-/.](\d\d?)[-/.](\d\d?)(?!\d)"),
-    re.compile(r"(?:((?:19|20)?\d\d)年)?(\d{1,2})月(?:(\d{1,2})[日号]?)?"),
-    re.compile(rf"(?<![\d.,:])(\d{{1,2}})(?:st|nd|rd|th|er|\.|o)?{_LINK}({MONTH}){_CASE}{_YEAR}"),
-    re.compile(
-        rf"(?<![a-z])({MONTH})\.? (?:the )?(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:h%]"
-        rf"|[.,]\d){_YEAR}"),
-    re.compile(rf"(?<![a-z])({MONTH}){_CASE}\.?{_YEAR}"),
-    re.compile(r"(?<![\d.,/:])(\d{1,2})[./](\d{1,2})[./]((?:19|20)?\d\d)(?!\d|[/.]\d)"),
-    re.compile(r"(?<![\d.,/:])(\d{1,2})\.(\d{1,2})\.(?!\d)"),
-    re.compile(r"(?<![\d.,/:-])(0?[1-9]|1[0-2])[/.]((?:19|20)\d\d)(?![\d/-]|\.\d)"),
-    re.compile(r"(?<![\d.,/:])(\d{1,2})/(\d{1,2})(?!\d|[/.,]\d)"),
-)  # fmt: skip
+_YEAR = r"(?:,? ?(?:de |del |di )?(?P<year>(?:19|20)\d\d)(?!\d))?"
+
+
+class _DatePattern(NamedTuple):
+    """How a date is written."""
+
+    regex: re.Pattern[str]
+    """Groups: `year`, `month` in digits or its `name`, and `day`; those that it has."""
+    alone: bool = False
+    """A month's name without a day, which may be another word."""
+    swaps: bool = False
+    """Day and month may stand the other way round."""
+
+
+_DATES = (
+    # 2026-05-02
+    _DatePattern(
+        re.compile(
+            r"(?<![\d.])(?P<year>(?:19|20)\d\d)[-/.](?P<month>\d\d?)[-/.](?P<day>\d\d?)(?!\d)"
+        )
+    ),
+    # 2026年5月2日
+    _DatePattern(
+        re.compile(
+            r"(?:(?P<year>(?:19|20)?\d\d)年)?(?P<month>\d{1,2})月(?:(?P<day>\d{1,2})[日号]?)?"
+        )
+    ),
+    # 2nd of May 2026
+    _DatePattern(
+        re.compile(
+            rf"(?<![\d.,:])(?P<day>\d{{1,2}})(?:st|nd|rd|th|er|\.|o)?{_LINK}"
+            rf"(?P<name>{MONTH}){_CASE}{_YEAR}"
+        )
+    ),
+    # May 2, 2026
+    _DatePattern(
+        re.compile(
+            rf"(?<![a-z])(?P<name>{MONTH})\.? (?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?"
+            rf"(?![\d:h%]|[.,]\d){_YEAR}"
+        )
+    ),
+    # May 2026, May
+    _DatePattern(re.compile(rf"(?<![a-z])(?P<name>{MONTH}){_CASE}\.?{_YEAR}"), alone=True),
+    # 2.5.2026, 2/5/26
+    _DatePattern(
+        re.compile(
+            r"(?<![\d.,/:])(?P<day>\d{1,2})[./](?P<month>\d{1,2})[./](?P<year>(?:19|20)?\d\d)"
+            r"(?!\d|[/.]\d)"
+        ),
+        swaps=True,
+    ),
+    # 2.5., of which "1.20." at an end is an amount
+    _DatePattern(
+        re.compile(r"(?<![\d.,/:])(?P<day>\d{1,2})\.(?P<month>\d|0\d|1[0-2])\.(?!\d)"), swaps=True
+    ),
+    # 05/2026
+    _DatePattern(
+        re.compile(
+            r"(?<![\d.,/:-])(?P<month>0?[1-9]|1[0-2])[/.](?P<year>(?:19|20)\d\d)(?![\d/-]|\.\d)"
+        )
+    ),
+    # 2/5
+    _DatePattern(
+        re.compile(r"(?<![\d.,/:])(?P<day>\d{1,2})/(?P<month>\d{1,2})(?!\d|[/.,]\d)"), swaps=True
+    ),
+)
 _RANGE = re.compile(
     r"(?<![\d.,:])(\d{1,2})(?:st|nd|rd|th|\.)? ?(?:-|\u2013|to|bis|au|al|a|and|und|et|y|e|or"
     r"|oder|ou|o|ile|ve|veya|till?|until|til|[,/]|not the|no el|nicht am|statt am|'?[dt][ae]n)"
@@ -182,12 +235,12 @@ def named_in(digits: str, *, strict: bool = True) -> list[Named]:
     """The days that a text names, in order; `strict` leaves out months that may be other words."""
     found: list[Named] = []
     taken: set[int] = set()
-    for kind, pattern in enumerate(_EXPLICIT):
-        for match in pattern.finditer(digits):
+    for pattern in _DATES:
+        for match in pattern.regex.finditer(digits):
             place = range(*match.span())
             if not taken.isdisjoint(place):
                 continue
-            if (made := _explicit(kind, match, strict=strict)) is not None:
+            if (made := _named(pattern, match, strict=strict)) is not None:
                 taken.update(place)
                 extras = [*_in_range(made, digits)]
                 found += [made, *extras]
@@ -195,42 +248,33 @@ def named_in(digits: str, *, strict: bool = True) -> list[Named]:
     return sorted(found, key=lambda one: one.start)
 
 
-def _explicit(kind: int, match: re.Match[str], *, strict: bool) -> Named | None:
-    """What one of the patterns matched; None if that is no day of the calendar."""
-    text, (start, end) = match.group(), match.span()
-    year: str | None
-    month: int
-    day: int | None
-    if kind in (0, 1):
-        year, month, day = match[1], int(match[2]), int(match[3]) if match[3] else None
-    elif kind == 2:
-        year, month, day = match[3], MONTH_OF[match[2]], int(match[1])
-    elif kind == 3:
-        year, month, day = match[3], MONTH_OF[match[1]], int(match[2])
-    elif kind == 4:
-        if _is_a_word(match, strict=strict):
-            return None
-        year, month, day = match[2], MONTH_OF[match[1]], None
-    elif kind == 7:
-        year, month, day = match[2], int(match[1]), None
-    else:
-        year = match[3] if kind == 5 else None
-        day, month = int(match[1]), int(match[2])
-        if month > 12 >= day and kind != 6:  # "1.20." at an end is an amount
-            day, month = month, day
-        return _checked(text, start, end, year, month, day, swapped=day <= 12)
-    return _checked(text, start, end, year, month, day)
+def _named(pattern: _DatePattern, match: re.Match[str], *, strict: bool) -> Named | None:
+    """The date that a pattern matched; None if it is another word, or no day of the calendar."""
+    if pattern.alone and _is_a_word(match, strict=strict):
+        return None
+    groups = match.groupdict()
+    name, year = groups.get("name"), groups.get("year")
+    month = MONTH_OF[name] if name else int(groups["month"])
+    day = int(groups["day"]) if groups.get("day") else None
+    if pattern.swaps and day is not None and month > 12 >= day:
+        day, month = month, day
+    if not 1 <= month <= 12 or (day is not None and not 1 <= day <= 31):
+        return None
+    full = None if year is None else int(year) if len(year) == 4 else 2000 + int(year)
+    swapped = pattern.swaps and day is not None and day <= 12
+    return Named(match.group().strip(), *match.span(), full, month, day, swapped=swapped)
 
 
 def _is_a_word(match: re.Match[str], *, strict: bool) -> bool:
     """Whether what looks like a month is another word: "Marin" is no March."""
     text = match.group()
-    if re.fullmatch(r"[a-z]+", text) and text != match[1]:
-        if match[1] not in _AMBIGUOUS:
+    name = match["name"]
+    if re.fullmatch(r"[a-z]+", text) and text != name:
+        if name not in _AMBIGUOUS:
             return strict
-        in_turkish = match[1] in ("ocak", "ekim") and re.search("[td][ae]n?$", text)
+        in_turkish = name in ("ocak", "ekim") and re.search("[td][ae]n?$", text)
         return strict or not in_turkish
-    if not strict or match[2] or match[1] not in _AMBIGUOUS:
+    if not strict or match["year"] or name not in _AMBIGUOUS:
         return False
     before = match.string[max(0, match.start() - 12) : match.start()]
     placed = _MONTH_PLACE.search(before) or match.string.startswith("'", match.end())
@@ -242,22 +286,6 @@ _MONTH_PLACE = re.compile(
     r"|every|each|early|late|mid|anfang|ende|mitte|last|next|before|after|during|desde|hasta"
     r"|a partir de)[ -])$"
 )
-
-
-def _checked(
-    text: str,
-    start: int,
-    end: int,
-    year: str | None,
-    month: int,
-    day: int | None,
-    *,
-    swapped: bool = False,
-) -> Named | None:
-    if not 1 <= month <= 12 or (day is not None and not 1 <= day <= 31):
-        return None
-    full = None if year is None else int(year) if len(year) == 4 else 2000 + int(year)
-    return Named(text.strip(), start, end, full, month, day, swapped=swapped)
 
 
 def _in_range(made: Named, digits: str) -> Iterator[Named]:
