@@ -14,7 +14,7 @@ from datetime import UTC, date, tzinfo
 from typing import NamedTuple
 
 from memory.guards import clock, mood, names
-from memory.guards.figures import other_day, other_number
+from memory.guards.days_and_numbers import ungrounded_day, ungrounded_number
 from memory.guards.lexicon import (
     HAN,
     OF_DATES,
@@ -71,15 +71,15 @@ def ungrounded(
     fact = ProposedFact(text, evidence, _known([*people, *evidence.speakers]))
     if not is_plain(text):
         return "It is a heading or an answer of a tool and no fact: write one plain sentence"
-    if (why := _of_another(fact, speaker)) is not None:
+    if (why := _wrong_speaker(fact, speaker)) is not None:
         return why
     checks: tuple[Callable[[], str | None], ...] = (
-        lambda: other_day(fact),
-        lambda: other_number(fact),
-        lambda: _other_name(fact),
-        lambda: _other_doer(fact),
-        lambda: _other_mood(fact),
-        lambda: _turned(fact),
+        lambda: ungrounded_day(fact),
+        lambda: ungrounded_number(fact),
+        lambda: _ungrounded_name(fact),
+        lambda: _wrong_doer(fact),
+        lambda: _wrong_mood(fact),
+        lambda: _denied_by_sources(fact),
         lambda: _unrelated(fact),
     )
     return next((Doubt(why) for check in checks if (why := check()) is not None), None)
@@ -102,7 +102,7 @@ def _known(people: Collection[str]) -> frozenset[str]:
     )
 
 
-def _of_another(fact: ProposedFact, speaker: str | None) -> str | None:
+def _wrong_speaker(fact: ProposedFact, speaker: str | None) -> str | None:
     told = fact.evidence.speakers
     if not speaker or not told or any(_is_same(speaker, one) for one in told):
         return None
@@ -119,11 +119,11 @@ def _is_same(one: str, other: str) -> bool:
     return bool(mine and theirs) and (mine <= theirs or theirs <= mine)
 
 
-def _other_name(fact: ProposedFact) -> str | None:
+def _ungrounded_name(fact: ProposedFact) -> str | None:
     for title in [] if fact.translated else _TITLE.findall(fact.text):
         if joined(fold(title)) not in fact.evidence.heard.joined:
             return f"What it cites does not name {title}"
-    for name in names_in(fact.text, fact.people, fact.tongue):
+    for name in names_in(fact.text, fact.people, fact.language):
         if fact.translated and name.key not in fact.people:
             continue
         heard = fact.evidence.heard
@@ -148,14 +148,14 @@ _TITLE = re.compile(rf"(?<!\d)[«“„\"]\s?{_ARTICLE}((?:[^\s«»“”„\"]+
 """A quotation of a few words, without its article."""
 
 
-def _other_doer(fact: ProposedFact) -> str | None:
+def _wrong_doer(fact: ProposedFact) -> str | None:
     """Whom all sources have right before the word that follows the name that opens the fact.
 
     "I beat Hennie in 41 moves" does not become "Hennie beat Aurelio in 41 moves".
     """
     words = words_of(fact.folded)
     mine = [bare(one) for one in words if not one.endswith("n't")]  # "doesn't" is no deed
-    named = names_in(fact.text, fact.people, fact.tongue) if not fact.translated else []
+    named = names_in(fact.text, fact.people, fact.language) if not fact.translated else []
     who = next((one.key for one in named if one.key in mine[:2] and _is_doer(one, fact)), None)
     if who is None:
         return None
@@ -219,7 +219,7 @@ def _in_its_place(name: Name, fact: ProposedFact) -> str | None:
     if heard.has(name):
         is_speaker = name.key in fact.people and name.key not in heard.said
         return names.mistaken(name, fact.text, heard, whole=True) if is_speaker else None
-    sure = name.sure or fact.tongue in _SUBJECT_FIRST
+    sure = name.sure or fact.language in _SUBJECT_FIRST
     other = None if name.noun else names.mistaken(name, fact.text, heard, sure=sure)
     return other or (None if name.sure else names.resembling(name, heard, fact.text))
 
@@ -271,7 +271,7 @@ _SAID_AS = {
 }
 
 
-def _other_mood(fact: ProposedFact) -> str | None:
+def _wrong_mood(fact: ProposedFact) -> str | None:
     """A question, a condition, a wish or a claim that the fact makes a statement."""
     if fact.marked:
         return None
@@ -296,7 +296,7 @@ def _digits(text: str) -> set[str]:
     return {re.sub(r"\D", "", one) for one in re.findall(r"\d[\d.,]*", text)} - {""}
 
 
-def _turned(fact: ProposedFact) -> str | None:
+def _denied_by_sources(fact: ProposedFact) -> str | None:
     """Why a fact states what its sources only deny; None if it does not.
 
     It has most words of a denial, or the nearest parts of the sources are all denials.
@@ -356,7 +356,7 @@ def _unrelated(fact: ProposedFact) -> str | None:
     if (
         len(fact.words) < ENOUGH
         or _opens_with_speaker(fact)
-        or any(languages(one.text)[:1] != (fact.tongue,) for one in sources)
+        or any(languages(one.text)[:1] != (fact.language,) for one in sources)
     ):
         return None
     told = [word for one in sources for word in content(one.text, fact.codes)]
@@ -402,9 +402,9 @@ _NONE = _Told()
 
 def is_translated(text: str, source: str, called: Collection[str] = ()) -> bool:
     """Whether a text is in another language than its source: they share but names (`called`)."""
-    tongues, people = (languages(text), languages(source)), _known(called)
+    codes, people = (languages(text), languages(source)), _known(called)
     both = shared([one for one in content(text) if one not in people], content(source))
-    return all(tongues) and not both and {*tongues[0]}.isdisjoint(tongues[1])
+    return all(codes) and not both and {*codes[0]}.isdisjoint(codes[1])
 
 
 def not_left(text: str, old: Source, new: Source, called: Collection[str] = ()) -> str | None:
@@ -423,7 +423,7 @@ def not_left(text: str, old: Source, new: Source, called: Collection[str] = ()) 
         fact = ProposedFact(said, evidence, people)
         words = content(_NOW.sub(" ", fold(said)), codes)
         words = tuple(one for one in words if one not in own | OF_DATES)
-        named = {one.key for one in names_in(said, people, fact.tongue) if one.sure}
+        named = {one.key for one in names_in(said, people, fact.language) if one.sure}
         days = frozenset(Evidence((Source(said, None, at),)).days.days)
         return _Told(words, tuple(whole(numbers_in(fact.digits))), days, frozenset(named - own))
 

@@ -85,7 +85,7 @@ def is_title(word: str) -> bool:
     return word in _TITLES
 
 
-def names_in(text: str, known: Collection[str], tongue: str | None) -> Iterator[Name]:
+def names_in(text: str, known: Collection[str], language: str | None) -> Iterator[Name]:
     """The names in a text, in order. `known`: folded names of people, names wherever they stand."""
     if HAN.search(text):
         yield from _chinese(text, known)
@@ -102,16 +102,16 @@ def names_in(text: str, known: Collection[str], tongue: str | None) -> Iterator[
                 continue
             opens = not sentence[: token.start()].strip(" \"'«“„‘¿¡(")
             titled = before in _TITLES and place > 0
-            suffixed = tongue == "tr" and re.search(r"['\u2019]", written) is not None
+            suffixed = language == "tr" and re.search(r"['\u2019]", written) is not None
             if titled or suffixed:
                 yield Name(written, key, True)
-            elif tongue != "de" and not opens:
-                yield Name(written, key, tongue is not None)
+            elif language != "de" and not opens:
+                yield Name(written, key, language is not None)
             elif (
                 before in _BARE or _is_apposed(tokens, place, sentence) if not opens else place == 0
             ):
                 yield Name(written, key, False)
-            elif tongue == "de":
+            elif language == "de":
                 yield Name(written, key, False, True)
 
 

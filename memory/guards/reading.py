@@ -58,11 +58,14 @@ _CLAUSES = re.compile(
     r"|cunku|çünkü)\b)|(?=但是?|因为|不过)",
     re.IGNORECASE,
 )
+"""Where a sentence is cut into clauses: before "and I" or "so she", at dashes, brackets and colons
+that stand in no number, and before but, because and though."""
 
-AND = re.compile(
+JOINERS = re.compile(
     r"\s(?:and|und|y|e|et|ve|en|so|then|daher|also|deshalb|donc|entonces)\s|所以|就(?=不|没)",
     re.IGNORECASE,
 )
+"""Words that join two statements in one clause."""
 
 _POSSESSIVE = re.compile("['\u2019]s?$")
 
@@ -82,7 +85,7 @@ class Evidence:
     """Other names of the speakers, which a fact may have for "I"."""
 
     @cached_property
-    def tongues(self) -> tuple[str, ...]:
+    def languages(self) -> tuple[str, ...]:
         """The languages of the sources."""
         return tuple(dict.fromkeys(code for one in self.sources for code in languages(one.text)))
 
@@ -226,6 +229,7 @@ def consents(text: str) -> bool:
 _BUT = re.compile(
     r"(?<!\w)(?:but|if|unless|aber|wenn|falls|pero|si no|mais|ama|fakat|eger)(?!\w)|但|如果|不"
 )
+"""Words that take back or restrict an agreement."""
 
 
 def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterable[Clause]:
@@ -294,12 +298,13 @@ _REASON = re.compile(
     r"(?<!\w)(?:because|since|weil|denn|porque|parce que|perche|çünkü|cunku)(?!\w)|因为", re.I
 )
 _YEAR = re.compile(r"(?<![\w.,€$£-])(?:19|20)\d\d(?![\w€]|[.,:]\d| ?(?:eur|tl|usd|kg|m\b))")
+"""A year, and no amount or measure."""
 _MAY = re.compile(
     r"(?<!in )(?<!of )(?<!by )(?<!on )(?<!mid )(?<!from )(?<!until )(?<!till )(?<!since )"
     r"(?<!early )(?<!late )(?<!next )(?<!last )(?<!this )(?<!\d )(?<![.-])(?<!th )\bmay\b"
     r"(?!['.] | \d)|\bmay(?= (?:not|be|have|only) )|\bMay(?= I )"
 )
-"""The verb, and no month."""
+""""May" as the verb, read as "can": not behind a preposition or a number, where it is the month."""
 
 
 @dataclass(frozen=True)
@@ -346,13 +351,13 @@ class ProposedFact:
         return Evidence(tuple(told), self.evidence.zone)
 
     @cached_property
-    def tongue(self) -> str | None:
+    def language(self) -> str | None:
         """Its language, as far as it is clear from it and its sources."""
-        likely, tongues = languages(self.text), self.evidence.tongues
-        both = [code for code in tongues if code in likely]
+        likely, spoken = languages(self.text), self.evidence.languages
+        both = [code for code in spoken if code in likely]
         least = 1 if not likely else max(2, 0.6 * sum(len(one) > 3 for one in content(self.text)))
-        if tongues and not both and self._echoes >= least:
-            return tongues[0]
+        if spoken and not both and self._echoes >= least:
+            return spoken[0]
         if len(likely) > 1 and both:
             return both[0]
         return likely[0] if likely else None
@@ -360,7 +365,7 @@ class ProposedFact:
     @cached_property
     def codes(self) -> tuple[str, ...]:
         """Its language in a tuple; empty if unknown."""
-        return (self.tongue,) if self.tongue else ()
+        return (self.language,) if self.language else ()
 
     @cached_property
     def _echoes(self) -> int:
@@ -371,20 +376,20 @@ class ProposedFact:
     @cached_property
     def translated(self) -> bool:
         """Whether some source is, or may be, in another language than the fact."""
-        return self.tongue is None or any(
-            self.tongue not in languages(one.text) for one in self.evidence.sources
+        return self.language is None or any(
+            self.language not in languages(one.text) for one in self.evidence.sources
         )
 
     @cached_property
     def familiar(self) -> bool:
         """Whether the rules know its language and those of all sources."""
-        return self.tongue in (*READ, "zh", None) and self.evidence.familiar
+        return self.language in (*READ, "zh", None) and self.evidence.familiar
 
     @cached_property
     def digits(self) -> str:
         """The text with digits for its number words; in English "may" is no month."""
-        text = _MAY.sub("can", self.text) if self.tongue == "en" else self.text
-        return numbers.in_digits(text, self.tongue, strict=True)
+        text = _MAY.sub("can", self.text) if self.language == "en" else self.text
+        return numbers.in_digits(text, self.language, strict=True)
 
     @cached_property
     def days(self) -> list[dates.Named]:
@@ -457,7 +462,7 @@ class ProposedFact:
         return [
             (text, self.nearness(content(text, one.codes)), one)
             for one in self.evidence.clauses
-            for text in AND.split(one.text)
+            for text in JOINERS.split(one.text)
         ]
 
     def nearness(self, words: Iterable[str]) -> int:
@@ -472,15 +477,17 @@ def is_of_another(new: str, old: str) -> bool:
     now comes on Monday" says nothing of the oven for the pizza corner, which comes on Friday.
     Where nothing else differs, these words are what is new.
     """
-    told, was = (_READ_WORD.findall(in_all_digits(text)[0]) for text in (new, old))
-    now = next((at for at, one in enumerate(told) if at and one in _FROM_NOW), len(told))
-    said = [one for one in told if one not in _FROM_NOW]
-    steps = SequenceMatcher(None, was, said, autojunk=False).get_opcodes()
-    *slots, _ = [place for place, step in enumerate(steps) if step[0] != "equal"] or [0]
-    for _, start, end, here, there in (steps[place] for place in slots):
-        both = was[start:end], said[here:there]
-        in_front = there <= now and there < len(said) and max(map(len, both)) <= _SLOT
-        if in_front and all(_names_a_thing(each, now >= len(told) - 1) for each in both):
+    new_words, old_words = (_READ_WORD.findall(in_all_digits(text)[0]) for text in (new, old))
+    now_at = next(
+        (at for at, one in enumerate(new_words) if at and one in _FROM_NOW), len(new_words)
+    )
+    said = [one for one in new_words if one not in _FROM_NOW]
+    steps = SequenceMatcher(None, old_words, said, autojunk=False).get_opcodes()
+    changed = [step for step in steps if step[0] != "equal"]
+    for _, start, end, here, there in changed[:-1]:  # The last change is what is new.
+        both = old_words[start:end], said[here:there]
+        in_front = there <= now_at and there < len(said) and max(map(len, both)) <= _SLOT
+        if in_front and all(_names_a_thing(each, now_at >= ends - 1) for each in both):
             return True
     return False
 

@@ -13,7 +13,7 @@ from memory.guards.reading import Evidence, ProposedFact, Source, in_all_digits,
 from memory.text import local, shown_day
 
 
-def other_day(fact: ProposedFact) -> str | None:
+def ungrounded_day(fact: ProposedFact) -> str | None:
     """Why a day or a time of day of the fact does not follow from its sources."""
     if not fact.familiar:
         return None
@@ -302,7 +302,7 @@ def _days_said(fact: ProposedFact) -> str:
     return f"does not follow from what it cites, said on {on}: count from there"
 
 
-def other_number(fact: ProposedFact) -> str | None:
+def ungrounded_number(fact: ProposedFact) -> str | None:
     """Why a number of the fact neither stands in its sources nor follows from them."""
     text = fact.digits_without_days
     mine = whole(numbers.numbers_in(_without_names(_without_times(text), fact)))
@@ -368,7 +368,7 @@ def _is_of_another_part(number: numbers.Number, fact: ProposedFact) -> bool:
     if fact.translated or len(fact.words) < _WORDS_OF_PART:
         return False
     parts = [
-        (near, numbers.numbers_in(numbers.in_digits(text, fact.tongue)))
+        (near, numbers.numbers_in(numbers.in_digits(text, fact.language)))
         for text, near, _ in fact.parts
     ]
     best = max(near for near, _ in parts)
