@@ -478,9 +478,8 @@ def is_of_another(new: str, old: str) -> bool:
     Where nothing else differs, these words are what is new.
     """
     new_words, old_words = (_READ_WORD.findall(in_all_digits(text)[0]) for text in (new, old))
-    now_at = next(
-        (at for at, one in enumerate(new_words) if at and one in _FROM_NOW), len(new_words)
-    )
+    ends = len(new_words)
+    now_at = next((at for at, one in enumerate(new_words) if at and one in _FROM_NOW), ends)
     said = [one for one in new_words if one not in _FROM_NOW]
     steps = SequenceMatcher(None, old_words, said, autojunk=False).get_opcodes()
     changed = [step for step in steps if step[0] != "equal"]
