@@ -10,7 +10,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, cast
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
@@ -245,20 +245,33 @@ def history(state: State, settings: Settings, context_type: str) -> list[AnyMess
     """
     if CONVERSATION_HISTORY not in CONTEXTS[context_type].enabled_components:
         return of_tick(state["messages"], state["tick"])
-    messages = state["messages"]
-    if any(shorter := _shorter.each(messages)):
-        messages = [
-            one if short is None or mark_of(one).get("tick") == state["tick"] else short
-            for one, short in zip(messages, shorter, strict=True)
-        ]
-    known = without_private(messages, state["tick"])  # first: the rest is no talk of theirs
+    messages = _without_old_lookups(state["messages"], state["tick"])
+    # Before the cut, which says how many messages it left out: private ones are not to be counted.
+    heard = without_private(messages, state["tick"])
+    return _newest_sessions(heard, state, settings)
+
+
+def _without_old_lookups(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
+    shorter = _shorter.each(messages)
+    if not any(shorter):
+        return messages
+    return [
+        one if short is None or mark_of(one).get("tick") == tick else short
+        for one, short in zip(messages, shorter, strict=True)
+    ]
+
+
+def _newest_sessions(
+    messages: list[AnyMessage], state: State, settings: Settings
+) -> list[AnyMessage]:
+    """The current session, and of the earlier ones their end, as far as the tokens go."""
     begins, factor = 0, state["calibration"]
     if before := state["metrics"].get("after_tick", 0):
-        places = range(len(known), 0, -1)
-        ticks = ((place, mark_of(known[place - 1]).get("tick", 0)) for place in places)
+        places = range(len(messages), 0, -1)
+        ticks = ((place, mark_of(messages[place - 1]).get("tick", 0)) for place in places)
         begins = next((place for place, tick in ticks if 0 < tick <= before), 0)
-    earlier = recent(known[:begins], settings.earlier_history_tokens, factor)
-    return recent([*earlier, *known[begins:]], settings.conversation_history_tokens, factor)
+    earlier = recent(messages[:begins], settings.earlier_history_tokens, factor)
+    return recent([*earlier, *messages[begins:]], settings.conversation_history_tokens, factor)
 
 
 def without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
@@ -377,8 +390,6 @@ def listeners_of(state: State, settings: Settings, resources: Resources) -> List
 MODES: tuple[ExecutionMode, ...] = ("single_action", "react_loop", "plan_execute")
 """Narrowest first."""
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -428,7 +439,7 @@ def context_pattern(config: ContextConfig) -> Limits:
     )
 
 
-def limits_of(assessment: Assessment) -> Limits:
+def assessment_pattern(assessment: Assessment) -> Limits:
     """Layer 3: an assessment's recommendation, and the specification's table of signals.
 
     A missing signal narrows nothing.
@@ -531,8 +542,8 @@ def _compose(layers: Iterable[tuple[str, Limits]]) -> tuple[Limits, dict[str, st
     limits = Limits()
     sources = dict.fromkeys(vars(limits), "allowed")
     for name, layer in layers:
-        narrower = meet(limits, layer)
-        before, after = vars(limits), vars(narrower)
+        both = meet(limits, layer)
+        before, after = vars(limits), vars(both)
         sources |= {key: name for key in after if after[key] != before[key]}
-        limits = narrower
+        limits = both
     return limits, sources

@@ -33,7 +33,7 @@ from tools.execution import (
     routed,
     what_becomes_of,
 )
-from tools.policy import CONTEXTS, continued, limits_of, select_execution_pattern
+from tools.policy import CONTEXTS, assessment_pattern, continued, select_execution_pattern
 from tools.registry import ToolCategory
 
 
@@ -236,7 +236,7 @@ class _Round:
         then = continued(context["context_type"])
         if then == context["context_type"] or loop["next"] != "act":
             return {"loop": loop}
-        limits = limits_of(assessment) if assessment is not None else None
+        limits = assessment_pattern(assessment) if assessment is not None else None
         return {
             "loop": {**loop, "iteration": 0},
             "context": {**context, "context_type": then},
