@@ -18,18 +18,18 @@ from memory.events import (
     Pending,
     approvals,
     at_least,
+    by_verdict,
     goals_parked,
     hours_named,
     hours_over,
     inbox,
-    looked,
     misconfigured,
-    own_sleep,
+    own_sleep_cause,
     owners_of,
     parked_events,
     settled,
     shared_after,
-    sorted_out,
+    spending_after_look,
     why_idle,
     why_wait,
 )
@@ -232,7 +232,7 @@ def sleep_cause(found: Findings) -> tuple[SleepCause, str] | None:
     direct = bool(found.left.people)
     wish = None if direct else state["sleep_wish"]
     wishing, busy = cast(State, {**state, "sleep_wish": wish}), not found.left.empty()
-    cause = own_sleep(wishing, settings, found.now, direct=direct, busy=busy)
+    cause = own_sleep_cause(wishing, settings, found.now, direct=direct, busy=busy)
     if cause is None:
         return None
     reasons: dict[SleepCause, str] = {
@@ -424,7 +424,7 @@ class _Visit:
         """Read what waits, take context events into the journal, and decide."""
         if self.state["emergency_stop"]:
             waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
-            stands = emergency.sentence(len(waits))
+            stands = emergency.stop_sentence(len(waits))
             return NextTurn("rest", wish_dropped="the emergency stop is set", notes=(stands,))
         if wrong := misconfigured(self.state["report"]):
             return NextTurn("rest", notes=(f"Nothing more was tried: {wrong}.",))
@@ -465,7 +465,7 @@ class _Visit:
         )
 
     def _sorted(self, items: Sequence[InboxItem], past: set[str]) -> Pending:
-        return sorted_out(items, self.settings, self.owners, past=past)
+        return by_verdict(items, self.settings, self.owners, past=past)
 
     async def _take_as_context(self, events: Sequence[Event]) -> None:
         """Journal unaddressed events and keep the newest in the prompt. No model is called."""
@@ -509,7 +509,7 @@ class _Visit:
         if decision.turn == "tick":
             self.change(turn="tick", event=decision.event, classification=decision.classification)
             if decision.event is None and decision.resumes is None:
-                self.change(spending=looked(self.state, self.settings, self.now))
+                self.change(spending=spending_after_look(self.state, self.settings, self.now))
         if decision.wish_dropped is not None and self.state["sleep_wish"] is not None:
             self.change(sleep_wish=None)
             self.note(notes=[f"It wished to sleep, and stays awake: {decision.wish_dropped}."])

@@ -38,14 +38,14 @@ from memory import events, night
 from memory.errors import CircadianError, InputError, StateError
 from memory.events import (
     approvals,
+    by_verdict,
     goals_parked,
     hours_named,
     hours_over,
     inbox,
     next_start,
-    own_sleep,
+    own_sleep_cause,
     parked_events,
-    sorted_out,
     why_idle,
     why_wait,
 )
@@ -520,12 +520,12 @@ async def _why_rest(context: AgentContext, state: State) -> str | None:
     if await night.is_due(store, scope) or await night.unfinished_undo(store, scope):
         return None
     items = await inbox.waiting(store, scope, state["handled"])
-    pending = sorted_out(items, settings, context.owners, past=parked_events(state))
+    pending = by_verdict(items, settings, context.owners, past=parked_events(state))
     if pending.context or pending.ignored or pending.ready(state, settings, now):
         return None
     if await approvals.answers(store, scope, state["parked"]):
         return None
-    if own_sleep(state, settings, now, direct=bool(pending.people), busy=not pending.empty()):
+    if own_sleep_cause(state, settings, now, direct=bool(pending.people), busy=not pending.empty()):
         return None
     if hours_over(state, settings, now):
         return None
