@@ -99,7 +99,7 @@ class _Round:
 
     async def _run(self, call: ToolCall) -> None:
         known = self.tools.get(call["name"])
-        if known is not None and known.dangerous:
+        if known is not None and known.kind.dangerous:
             await self._once(call, known)
         else:
             self._take(await self._execute(call))
@@ -245,7 +245,7 @@ class _Round:
 
 
 _WHY = {
-    "beyond": ("one tool call only in this tick", "Answer now; ask again later."),
+    "surplus": ("one tool call only in this tick", "Answer now; ask again later."),
     "second": (
         "one dangerous tool a tick, and this tick has asked for one already",
         "Go on without it, or do it in a later tick.",
