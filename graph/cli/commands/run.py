@@ -216,22 +216,22 @@ class Watch(Watcher):
         self._once(error, "red")
         self._now("trying again")
 
-    def asked(self, tools: list[str]) -> None:
+    def on_work(self, tools: list[str]) -> None:
         """Name the current work at the foot."""
         self._now(", ".join(tools))
 
-    def used(self, outcomes: list[ToolOutcome]) -> None:
+    def on_outcomes(self, outcomes: list[ToolOutcome]) -> None:
         """Name the model's turn at the foot."""
         self._now("thinking")
 
-    def step(self, graph: str, node: str) -> None:
+    def on_step(self, graph: str, node: str) -> None:
         """Name the step of a night, or the beginning of a tick, at the foot."""
         if graph == "sleep":
             self._now(f"asleep · {STEP_NAMES.get(node, node.replace('_', ' '))}")
         elif node == "begin_tick":
             self._now("thinking")
 
-    async def news(self, news: Sequence[News]) -> None:
+    async def on_news(self, news: Sequence[News]) -> None:
         """Show each piece of news."""
         for what, record in news:
             if what == "night":
@@ -302,12 +302,12 @@ class Lines(Watcher):
         """Write the last line."""
         self._say("ended", at_once=at_once)
 
-    def step(self, graph: str, node: str) -> None:
+    def on_step(self, graph: str, node: str) -> None:
         """Write a line for each step of a night."""
         if graph == "sleep":
             self._say("step", step=node)
 
-    async def news(self, news: Sequence[News]) -> None:
+    async def on_news(self, news: Sequence[News]) -> None:
         """Write a line for each piece of news."""
         for what, record in news:
             kind, fields = _line(what, record)
