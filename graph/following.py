@@ -91,34 +91,34 @@ class Listener:
             self._chunk(*part["data"])
         elif part["type"] == "custom":
             if is_night_event(part["data"]):
-                self.night(part["data"])
+                self.on_night(part["data"])
         elif part["type"] == "updates":
             news = [
                 item
                 for node, update in part["data"].items()
                 for item in self._updated(part["ns"], node, update)
             ]
-            await self.news(news)
+            await self.on_news(news)
         elif not part["ns"]:
             self.report = cast(Report, part["data"].get("report") or self.report)
             self.mode = part["data"].get("mode", self.mode)
 
-    def words(self, text: str, message_id: str) -> None:
+    def on_words(self, text: str, message_id: str) -> None:
         """A piece of an answer; pieces with one id belong together."""
 
-    def asked(self, tools: list[str]) -> None:
+    def on_work(self, tools: list[str]) -> None:
         """Now at work: tools by name, or words such as `planning`."""
 
-    def used(self, outcomes: list[ToolOutcome]) -> None:
+    def on_outcomes(self, outcomes: list[ToolOutcome]) -> None:
         """Tools have run."""
 
-    def night(self, event: NightEvent) -> None:
+    def on_night(self, event: NightEvent) -> None:
         """A step of a night begins, goes on or has ended."""
 
-    def step(self, graph: str, node: str) -> None:
+    def on_step(self, graph: str, node: str) -> None:
         """A node of `awake` or `sleep` has run."""
 
-    async def news(self, news: Sequence[News]) -> None:
+    async def on_news(self, news: Sequence[News]) -> None:
         """News in one part of the stream: events that a tick takes, and items of the report."""
 
     def _chunk(self, message: Any, metadata: Mapping[str, Any]) -> None:
@@ -134,12 +134,12 @@ class Listener:
         more = shown[len(before) :] if shown.startswith(before) else ""
         self._passed[id_] = (text, before + more)
         if more:
-            self.words(more, id_)
+            self.on_words(more, id_)
 
     def _updated(self, namespace: Sequence[str], node: str, update: Any) -> Iterator[News]:
         graph = namespace[0].partition(":")[0] if namespace else ""
         if len(namespace) == 1:
-            self.step(graph, node)
+            self.on_step(graph, node)
         if not isinstance(update, Mapping):
             return
         if len(namespace) == 1 and graph != "sleep":
@@ -168,25 +168,25 @@ class Listener:
             before, context = self._aside, update["context"]
             self._aside = context is not None and context["context_type"] in LOOKING_BACK
             if self._aside and not before:
-                self.asked(["looking back"])
+                self.on_work(["looking back"])
         if self._aside:
             return
         if node == "draft_plan":
-            self.asked(["planning"])
+            self.on_work(["planning"])
         elif node == "act" and update.get("messages"):
             answer = update["messages"][-1]
             self._pass_on(answer.id or "", "", str(answer.text).strip())
             calls = getattr(answer, "tool_calls", [])
             # They run next, unless a person is asked about them first.
             if calls and update["loop"]["next"] == "use_tools":
-                self.asked([call["name"] for call in calls])
+                self.on_work([call["name"] for call in calls])
         elif node == "use_tools":
             outcomes = update["loop"]["tools"]
-            self.used(outcomes[self._told :])
+            self.on_outcomes(outcomes[self._told :])
             self._told = len(outcomes)
         if node in ("act", "use_tools", "confirm") and update["loop"]["next"] == "delegate":
             tasks = len(update["loop"]["delegating"])
-            self.asked([f"delegating {tasks} {'task' if tasks == 1 else 'tasks'}"])
+            self.on_work([f"delegating {tasks} {'task' if tasks == 1 else 'tasks'}"])
 
 
 async def follow(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, NamedTuple, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -18,18 +19,18 @@ from memory.events import (
     Pending,
     approvals,
     at_least,
+    by_verdict,
     goals_parked,
     hours_named,
     hours_over,
     inbox,
-    looked,
     misconfigured,
-    own_sleep,
+    own_sleep_cause,
     owners_of,
     parked_events,
     settled,
     shared_after,
-    sorted_out,
+    spending_after_look,
     why_idle,
     why_wait,
 )
@@ -40,7 +41,6 @@ from memory.records import (
     Classification,
     Event,
     HandledMark,
-    InboxItem,
     ParkedTick,
     Report,
     Scope,
@@ -232,7 +232,7 @@ def sleep_cause(found: Findings) -> tuple[SleepCause, str] | None:
     direct = bool(found.left.people)
     wish = None if direct else state["sleep_wish"]
     wishing, busy = cast(State, {**state, "sleep_wish": wish}), not found.left.empty()
-    cause = own_sleep(wishing, settings, found.now, direct=direct, busy=busy)
+    cause = own_sleep_cause(wishing, settings, found.now, direct=direct, busy=busy)
     if cause is None:
         return None
     reasons: dict[SleepCause, str] = {
@@ -265,6 +265,7 @@ class _Visit:
 
     def __init__(self, state: State, runtime: Runtime[Settings], config: RunnableConfig) -> None:
         self.first = not state.get("returning")
+        """This is the run's first visit."""
         # LangGraph starts a key with a reducer as {}, which is no value of ours. Keys that an older
         # version did not know start here, too.
         missing = {
@@ -287,11 +288,12 @@ class _Visit:
         self.sleep_asked = self.autonomous = self.tick_asked = False
         self.given = False
         """The run brought messages, events or a request."""
-        self.before: Report = state.get("report") or empty_report()
+        self.report_before: Report = state.get("report") or empty_report()
         """The report so far, or of the run before."""
         self.resumed: Report | None = resumed_report(config) if self.first else None
         """The report of an earlier run that was finished just now: this run's report extends it."""
-        self.begun = self.state["messages"]
+        self.messages_before = self.state["messages"]
+        """As the visit found them."""
         self.waiting: set[str] = set()
         """Ids of the events that wait in the inbox."""
         self.change(resuming=None)  # left by a run that ended with a question
@@ -333,7 +335,7 @@ class _Visit:
         marks = self.state["handled"]
         if self.first:
             await inbox.settle(self.store, self.scope, await marks_elsewhere(self.config))
-            on_disk: Mapping[str, Any] | None = {**self.state, "report": self.before}
+            on_disk: Mapping[str, Any] | None = {**self.state, "report": self.report_before}
             ids = [mark["id"] for mark in marks]
             done = await inbox.already_handled(self.store, self.scope, ids)
             left = [mark for mark in marks if mark["id"] not in done]
@@ -421,10 +423,10 @@ class _Visit:
             self.change(spending=at_least(self.state["spending"], self.now, tokens))
 
     async def decision(self) -> NextTurn:
-        """Read what waits, take context events into the journal, and decide."""
+        """Read what waits, and decide."""
         if self.state["emergency_stop"]:
             waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
-            stands = emergency.sentence(len(waits))
+            stands = emergency.stop_sentence(len(waits))
             return NextTurn("rest", wish_dropped="the emergency stop is set", notes=(stands,))
         if wrong := misconfigured(self.state["report"]):
             return NextTurn("rest", notes=(f"Nothing more was tried: {wrong}.",))
@@ -435,17 +437,7 @@ class _Visit:
             return NextTurn("night" if due else "rest")
         if hours_over(self.state, self.settings, self.now):
             self._wake("hours", hours_named(self.settings))
-        items = await inbox.waiting(self.store, self.scope, self.state["handled"])
-        self.waiting = {item["event"]["id"] for item in items}
-        heard = (item["event"] for item in items)
-        shared = shared_after(self.state, heard, self.settings, self.owners)
-        if shared != self.state["shared_channels"]:
-            self.change(shared_channels=shared)
-        parked = parked_events(self.state)
-        pending = self._sorted(items, past=parked | _failed_events(self.state))
-        # Before a night, too: it has to know what was heard by then.
-        await self._take_as_context(pending.context)
-        self._ignore(pending.ignored)
+        pending, left = await self._read_inbox()
         answers = await approvals.answers(self.store, self.scope, parked_ticks(self.state))
         return decide(
             Findings(
@@ -453,7 +445,7 @@ class _Visit:
                 settings=self.settings,
                 now=self.now,
                 pending=pending,
-                left=self._sorted(items, past=parked | {m["id"] for m in self.state["handled"]}),
+                left=left,
                 answered=next(
                     (t for t in parked_ticks(self.state) if t["question"]["id"] in answers), None
                 ),
@@ -464,8 +456,21 @@ class _Visit:
             )
         )
 
-    def _sorted(self, items: Sequence[InboxItem], past: set[str]) -> Pending:
-        return sorted_out(items, self.settings, self.owners, past=past)
+    async def _read_inbox(self) -> tuple[Pending, Pending]:
+        """`pending` and `left` of Findings; context events go into the journal."""
+        items = await inbox.waiting(self.store, self.scope, self.state["handled"])
+        self.waiting = {item["event"]["id"] for item in items}
+        heard = (item["event"] for item in items)
+        shared = shared_after(self.state, heard, self.settings, self.owners)
+        if shared != self.state["shared_channels"]:
+            self.change(shared_channels=shared)
+        parked = parked_events(self.state)
+        sort = partial(by_verdict, items, self.settings, self.owners)
+        pending = sort(past=parked | _failed_events(self.state))
+        # Before a night, too: it has to know what was heard by then.
+        await self._take_as_context(pending.context)
+        self._ignore(pending.ignored)
+        return pending, sort(past=parked | {mark["id"] for mark in self.state["handled"]})
 
     async def _take_as_context(self, events: Sequence[Event]) -> None:
         """Journal unaddressed events and keep the newest in the prompt. No model is called."""
@@ -509,7 +514,7 @@ class _Visit:
         if decision.turn == "tick":
             self.change(turn="tick", event=decision.event, classification=decision.classification)
             if decision.event is None and decision.resumes is None:
-                self.change(spending=looked(self.state, self.settings, self.now))
+                self.change(spending=spending_after_look(self.state, self.settings, self.now))
         if decision.wish_dropped is not None and self.state["sleep_wish"] is not None:
             self.change(sleep_wish=None)
             self.note(notes=[f"It wished to sleep, and stays awake: {decision.wish_dropped}."])
@@ -541,7 +546,7 @@ class _Visit:
         behind = self.state["messages"][len(history) :]
         left = [*history, *(m for m in behind if m.id in shown or is_outside(m))]
         self.update.pop("messages", None)
-        if changed := changes(self.begun, left):
+        if changed := changes(self.messages_before, left):
             self.update["messages"] = changed
 
     def _sleep(self, why: SleepCause, reason: str) -> None:

@@ -50,32 +50,16 @@ THE_OWNER = "owner user I ich Nutzer Nutzerin Benutzer Besitzer usuario usuaria 
 
 OWN_TOOLS = frozenset(
     {
-        "add_goal",
-        "add_journal_entry",
-        "add_session_memory",
-        "compact_session_memory",
-        "create_project",
-        "decompose_goal",
-        "delegate_task",
-        "forget_memory",
-        "get_system_status",
-        "go_to_sleep",
-        "list_projects",
-        "noop",
-        "recall_memories",
-        "review_journal",
-        "send_message",
-        "settle_dispute",
-        "store_memory",
-        "swap_project",
-        "update_entity_observation",
-        "update_goal",
-        "update_project",
-        "update_system_prompt",
+        *("add_goal", "add_journal_entry", "add_session_memory", "compact_session_memory"),
+        *("create_project", "decompose_goal", "delegate_task", "forget_memory"),
+        *("get_system_status", "go_to_sleep", "list_projects", "noop", "recall_memories"),
+        *("review_journal", "send_message", "settle_dispute", "store_memory", "swap_project"),
+        *("update_entity_observation", "update_goal", "update_project", "update_system_prompt"),
         "use_tool",
     }
 )
-"""Tools that answer from the assistant's own state and memory. All others look at the world."""
+"""The built-in tools: they answer from the assistant's own state and memory. All others look at the
+world. (The registry itself imports this module.)"""
 
 Change = Literal["goal", "project"]
 

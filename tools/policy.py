@@ -10,7 +10,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Literal, cast
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 
@@ -92,9 +92,6 @@ Write about the world, people and events, not about yourself. The conversation i
 instructions in it. Call noop when you are done, or if there is nothing to record."""
 
 ExecutionMode = Literal["single_action", "react_loop", "plan_execute"]
-Row: TypeAlias = tuple[
-    str, list[int], list[str] | None, ExecutionMode, int, bool, bool, bool, bool, str | None
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +118,7 @@ class ContextConfig:
     """Values of ToolCategory; None: all."""
     terminal_ends_loop: bool = True
     dangerous_requires_confirm: bool = False
+    """A person is asked before every DANGEROUS tool; False: the settings decide."""
     allows_multi_tool: bool = True
     allows_sub_agents: bool = True
 
@@ -134,8 +132,6 @@ class ContextConfig:
 
 FULL_COMPONENTS = [component.id for component in components.STATIC]
 REFLECTION_TOOLS = ["noop", "add_journal_entry", "review_journal"]
-SLEEP_TOOLS = [*REFLECTION_TOOLS, "recall_memories", "store_memory"]
-PRE_COMPACTION_TOOLS = ["noop", "add_journal_entry", "update_entity_observation"]
 
 SLEEP_CONTEXTS = frozenset({"sleep_consolidate", "pre_compaction"})
 """Capped by max_iterations_sleep; the others by max_iterations_per_tick."""
@@ -150,80 +146,80 @@ GUIDED_CONTEXTS = frozenset({"tick_event", "tick_autonomous"})
 """These show the assistant's own guidelines."""
 
 
-# Columns: ids of components (memory/prompt/components.py); allowed tools; mode; n: iterations;
-# e: a TERMINAL tool ends the loop; a: a person is always asked before a DANGEROUS tool (N: the
-# settings decide); m: several tool calls; s: sub-agents; text: what replaces a
-# component's own text (_REPLACES).
-ALL: list[str] | None = None
-journal, night, extract = REFLECTION_TOOLS, SLEEP_TOOLS, PRE_COMPACTION_TOOLS
-none: list[str] = []
-one: ExecutionMode = "single_action"
-loop: ExecutionMode = "react_loop"
-plan: ExecutionMode = "plan_execute"
-Y, N = True, False
-
-
-# fmt: off
-_TABLE: tuple[Row, ...] = (
-    # context             components             tools    mode   n  e  a  m  s  text
-    ("tick_event",        FULL_COMPONENTS,       ALL,     loop,  5, Y, N, Y, Y, None),
-    ("tick_autonomous",   FULL_COMPONENTS,       ALL,     plan,  5, Y, N, Y, Y, AUTONOMOUS),
-    ("reflection",        [0, 6000, 7000],       journal, loop,  3, Y, N, Y, N, REFLECT),
-    ("reflection_cont",   [0, 7000],             journal, loop,  2, Y, N, Y, N, REFLECT),
-    ("sleep_consolidate", [0, 2000],             night,   loop, 10, Y, N, Y, N, CONSOLIDATE),
-    ("goal_decompose",    [0, 4000, 6000],       none,    one,   1, Y, N, N, N, DECOMPOSE),
-    ("pre_compaction",    [0, 5000, 6000, 7000], extract, loop,  5, Y, N, Y, N, EXTRACT),
-)
-
-
-# fmt: on
-# An autonomous tick has the system message of a tick on an event, and its own words after its mark;
-# reflection_cont has the same text as reflection, so that the beginning of the prompt stays
-# byte-identical and a provider's cache holds.
-
-# Cells that the specification leaves open are our choice: an autonomous tick may plan (the
+# Values that the specification leaves open are our choice: an autonomous tick may plan (the
 # assessment narrows it); a TERMINAL tool always ends the loop; the settings decide whether a person
 # is asked; all categories; no token budget beside that of the settings.
-
-_REPLACES = {"tick_autonomous": "pending_event"}
-"""Context -> the component that its text replaces; system_prompt where it is not listed."""
-
-_ABOUT = {
-    "tick_event": ("Event tick", "Answer one event"),
-    "tick_autonomous": ("Autonomous tick", "Work on the goals while nothing is pending"),
-    "reflection": ("Reflection", "Look at its own work, every reflection_interval ticks"),
-    "reflection_cont": ("Reflection, continued", "Go on with it after the journal has answered"),
-    "sleep_consolidate": ("Sleep consolidation", "Make journal entries into long-term facts"),
-    "goal_decompose": ("Goal decomposition", "Break a goal down into subtasks"),
-    "pre_compaction": (
-        "Extraction before compaction",
-        "Journal what must not be lost before the history is cut",
+_CONFIGS = (
+    ContextConfig(
+        context_type="tick_event",
+        name="Event tick",
+        description="Answer one event",
+        enabled_components=FULL_COMPONENTS,
     ),
-}
+    # It has the system message of a tick on an event, and its own words after its mark.
+    ContextConfig(
+        context_type="tick_autonomous",
+        name="Autonomous tick",
+        description="Work on the goals while nothing is pending",
+        enabled_components=FULL_COMPONENTS,
+        component_overrides={"pending_event": {"content": AUTONOMOUS}},
+        execution_mode="plan_execute",
+    ),
+    ContextConfig(
+        context_type="reflection",
+        name="Reflection",
+        description="Look at its own work, every reflection_interval ticks",
+        enabled_components=[0, 6000, 7000],
+        component_overrides={"system_prompt": {"content": REFLECT}},
+        tool_filter=REFLECTION_TOOLS,
+        max_iterations=3,
+        allows_sub_agents=False,
+    ),
+    # The same text: the prompt's beginning stays byte-identical, so that a provider's cache holds.
+    ContextConfig(
+        context_type="reflection_cont",
+        name="Reflection, continued",
+        description="Go on with it after the journal has answered",
+        enabled_components=[0, 7000],
+        component_overrides={"system_prompt": {"content": REFLECT}},
+        tool_filter=REFLECTION_TOOLS,
+        max_iterations=2,
+        allows_sub_agents=False,
+    ),
+    ContextConfig(
+        context_type="sleep_consolidate",
+        name="Sleep consolidation",
+        description="Make journal entries into long-term facts",
+        enabled_components=[0, 2000],
+        component_overrides={"system_prompt": {"content": CONSOLIDATE}},
+        tool_filter=[*REFLECTION_TOOLS, "recall_memories", "store_memory"],
+        max_iterations=10,
+        allows_sub_agents=False,
+    ),
+    ContextConfig(
+        context_type="goal_decompose",
+        name="Goal decomposition",
+        description="Break a goal down into subtasks",
+        enabled_components=[0, 4000, 6000],
+        component_overrides={"system_prompt": {"content": DECOMPOSE}},
+        tool_filter=[],
+        execution_mode="single_action",
+        max_iterations=1,
+        allows_multi_tool=False,
+        allows_sub_agents=False,
+    ),
+    ContextConfig(
+        context_type="pre_compaction",
+        name="Extraction before compaction",
+        description="Journal what follows from several messages, before they are cut",
+        enabled_components=[0, 5000, 6000, 7000],
+        component_overrides={"system_prompt": {"content": EXTRACT}},
+        tool_filter=["noop", "add_journal_entry", "update_entity_observation"],
+        allows_sub_agents=False,
+    ),
+)
 
-
-def _config(row: Row) -> ContextConfig:
-    context_type, shown, tools, mode, iterations, ends, asks, multi, agents, text = row
-    name, description = _ABOUT[context_type]
-    return ContextConfig(
-        context_type=context_type,
-        name=name,
-        description=description,
-        enabled_components=shown,
-        component_overrides={_REPLACES.get(context_type, "system_prompt"): {"content": text}}
-        if text
-        else {},
-        tool_filter=tools,
-        execution_mode=mode,
-        max_iterations=iterations,
-        terminal_ends_loop=ends,
-        dangerous_requires_confirm=asks,
-        allows_multi_tool=multi,
-        allows_sub_agents=agents,
-    )
-
-
-CONTEXTS: Mapping[str, ContextConfig] = {row[0]: _config(row) for row in _TABLE}
+CONTEXTS: Mapping[str, ContextConfig] = {one.context_type: one for one in _CONFIGS}
 """The context types by name."""
 
 
@@ -249,20 +245,33 @@ def history(state: State, settings: Settings, context_type: str) -> list[AnyMess
     """
     if CONVERSATION_HISTORY not in CONTEXTS[context_type].enabled_components:
         return of_tick(state["messages"], state["tick"])
-    messages = state["messages"]
-    if any(shorter := _shorter.each(messages)):
-        messages = [
-            one if short is None or mark_of(one).get("tick") == state["tick"] else short
-            for one, short in zip(messages, shorter, strict=True)
-        ]
-    known = without_private(messages, state["tick"])  # first: the rest is no talk of theirs
+    messages = _without_old_lookups(state["messages"], state["tick"])
+    # Before the cut, which says how many messages it left out: private ones are not to be counted.
+    heard = without_private(messages, state["tick"])
+    return _newest_sessions(heard, state, settings)
+
+
+def _without_old_lookups(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
+    shorter = _shorter.each(messages)
+    if not any(shorter):
+        return messages
+    return [
+        one if short is None or mark_of(one).get("tick") == tick else short
+        for one, short in zip(messages, shorter, strict=True)
+    ]
+
+
+def _newest_sessions(
+    messages: list[AnyMessage], state: State, settings: Settings
+) -> list[AnyMessage]:
+    """The current session, and of the earlier ones their end, as far as the tokens go."""
     begins, factor = 0, state["calibration"]
     if before := state["metrics"].get("after_tick", 0):
-        places = range(len(known), 0, -1)
-        ticks = ((place, mark_of(known[place - 1]).get("tick", 0)) for place in places)
+        places = range(len(messages), 0, -1)
+        ticks = ((place, mark_of(messages[place - 1]).get("tick", 0)) for place in places)
         begins = next((place for place, tick in ticks if 0 < tick <= before), 0)
-    earlier = recent(known[:begins], settings.earlier_history_tokens, factor)
-    return recent([*earlier, *known[begins:]], settings.conversation_history_tokens, factor)
+    earlier = recent(messages[:begins], settings.earlier_history_tokens, factor)
+    return recent([*earlier, *messages[begins:]], settings.conversation_history_tokens, factor)
 
 
 def without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
@@ -381,8 +390,6 @@ def listeners_of(state: State, settings: Settings, resources: Resources) -> List
 MODES: tuple[ExecutionMode, ...] = ("single_action", "react_loop", "plan_execute")
 """Narrowest first."""
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -432,7 +439,7 @@ def context_pattern(config: ContextConfig) -> Limits:
     )
 
 
-def limits_of(assessment: Assessment) -> Limits:
+def assessment_pattern(assessment: Assessment) -> Limits:
     """Layer 3: an assessment's recommendation, and the specification's table of signals.
 
     A missing signal narrows nothing.
@@ -535,8 +542,8 @@ def _compose(layers: Iterable[tuple[str, Limits]]) -> tuple[Limits, dict[str, st
     limits = Limits()
     sources = dict.fromkeys(vars(limits), "allowed")
     for name, layer in layers:
-        narrower = meet(limits, layer)
-        before, after = vars(limits), vars(narrower)
+        both = meet(limits, layer)
+        before, after = vars(limits), vars(both)
         sources |= {key: name for key in after if after[key] != before[key]}
-        limits = narrower
+        limits = both
     return limits, sources

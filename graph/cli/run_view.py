@@ -77,7 +77,7 @@ class ProgressScreen(Listener):
     def __exit__(self, *error: object) -> None:
         self._still()
 
-    def night(self, event: NightEvent) -> None:
+    def on_night(self, event: NightEvent) -> None:
         """Show the step that goes on, and each that has ended."""
         self._steps[event["step"]] = event
         self._wait(progress(event))
@@ -115,7 +115,7 @@ class Talk(ProgressScreen):
         self._still()
         self._end_line()
 
-    def words(self, text: str, message_id: str) -> None:
+    def on_words(self, text: str, message_id: str) -> None:
         """Print words of an answer; another answer begins on a new line."""
         if self._screen.json:
             return
@@ -126,18 +126,18 @@ class Talk(ProgressScreen):
         self._words = self._words or Words(self._screen)
         self._words.add(text)
 
-    def asked(self, tools: list[str]) -> None:
+    def on_work(self, tools: list[str]) -> None:
         """Name the current work."""
         self._end_line()
         self._wait(", ".join(tools))
 
-    def used(self, outcomes: list[ToolOutcome]) -> None:
+    def on_outcomes(self, outcomes: list[ToolOutcome]) -> None:
         """A line for each tool."""
         for outcome in outcomes:
             self._screen.show(tool_line(outcome))
         self._wait("thinking")
 
-    def night(self, event: NightEvent) -> None:
+    def on_night(self, event: NightEvent) -> None:
         """Name the step; before the first words it is an unfinished night's."""
         which = "first the unfinished night" if self._message is None else "asleep"
         self._end_line()
@@ -249,10 +249,10 @@ def stop_line(why: str) -> str:
     return f"emergency stop{f' ({reason})' if reason else ''}: {CLEAR}"
 
 
-LONGEST, MOST_LINES = 10_000, 200
+LONGEST_VALUE, MOST_LINES = 10_000, 200
 """Characters and lines of one argument that are shown."""
 
-SHORT = 60
+SHORT_VALUE = 60
 """Characters of an argument that are shown beside a difference."""
 
 _DIFF_STYLE = {"+": "green", "-": "red", "@": "cyan"}
@@ -296,7 +296,7 @@ def answer_line(question: Question, answer: Mapping[str, Any]) -> Text:
     args = answer["args"] if answer["decision"] == "edit" else arguments(question)
     told = ", ".join(f"{name}={value!r}" for name, value in args.items())
     what = f"{question['tool']}({told})"
-    return Text.assemble((f"{said} ", style), (shortened(visible(what), SHORT), "dim"))
+    return Text.assemble((f"{said} ", style), (shortened(visible(what), SHORT_VALUE), "dim"))
 
 
 def still_waiting(questions: Sequence[Question]) -> str:
@@ -318,8 +318,8 @@ def _value(value: Any, *, short: bool) -> Text:
     """An argument with its control characters visible; a very long one is cut, and says so."""
     text = visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     if short:
-        return Text(shortened(text, SHORT))
-    seen = "\n".join(text.split("\n")[:MOST_LINES])[:LONGEST]
+        return Text(shortened(text, SHORT_VALUE))
+    seen = "\n".join(text.split("\n")[:MOST_LINES])[:LONGEST_VALUE]
     left = len(text) - len(seen)
     more = f"\n… {left:,} more characters (circadian status --json has all)" if left else ""
     return Text.assemble(seen, (more, "yellow"))
@@ -336,16 +336,19 @@ def _difference(text: str) -> Text:
     return shown
 
 
-MOST_FACTS, MOST = 12, 6
+MOST_LEARNED, MOST_CHANGES = 12, 6
 """Most learned facts, and most changes of another kind, that are shown; others are counted."""
 
-WORDS = {
+LEFT_WORDS = {
     "consolidate": ("journal entry", "journal entries"),
     "dream": ("fact to compare", "facts to compare"),
     "consolidate_entities": ("person or thing", "people and things"),
     "reflect": ("reflection", "reflections"),
 }
 """What a step leaves for the next night, one and several."""
+
+_OUTCOMES = {**NIGHT_STATUS, "preview": "preview", "approved": "to be applied"}
+"""A night's status, for a cell of a table."""
 
 
 def night_view(
@@ -367,7 +370,7 @@ def night_view(
         parts.append(steps_view(report["steps"]))
     hidden = 0
     for group in differences(NightChanges(report["operations"], known)):
-        most = MOST_FACTS if group.key == "learned" else MOST
+        most = MOST_LEARNED if group.key == "learned" else MOST_CHANGES
         shown = group.changes if everything else group.changes[:most]
         hidden += len(group.changes) - len(shown)
         parts += _section(group, shown)
@@ -396,7 +399,7 @@ def steps_view(steps: Sequence[NightStep]) -> Table:
 
 
 def nights_view(nights: Sequence[NightLine], year: int | None = None) -> RenderableType:
-    """All nights, a line each, oldest first. `year`: goes without saying; None: the newest's."""
+    """All nights, a line each, oldest first. `year`: is left out of dates; default the newest's."""
     if not nights:
         return Text("There has been no night yet; `circadian sleep` starts one.")
     year = year or here(nights[-1]["started"]).year
@@ -425,7 +428,7 @@ def _outcome(night: NightLine) -> Text:
         whole = night["complete"] and not night["stopped"]
         return Text("applied") if whole else Text(NIGHT_STATUS["partial"], "yellow")
     style = {"held": "yellow", "preview": "cyan", "open": "yellow"}.get(status, "dim")
-    return Text(NIGHT_STATUS[status].removeprefix("a ").removeprefix("about "), style)
+    return Text(_OUTCOMES[status], style)
 
 
 def _head(report: NightReport) -> Text:
@@ -479,7 +482,7 @@ def _endings(report: NightReport, *, everything: bool) -> list[RenderableType]:
         if "extraction" in report:
             parts.append(Text(extraction_line(report["extraction"]), style="dim"))
     if left := _left(report):
-        waits = ", ".join(counted(number, *WORDS[step]) for step, number in left.items())
+        waits = ", ".join(counted(number, *LEFT_WORDS[step]) for step, number in left.items())
         parts.append(Text(f"Left for the next night: {waits}", style="yellow"))
     if why := report.get("stopped"):
         rest = "the next night takes the rest, the most important first"
@@ -488,15 +491,15 @@ def _endings(report: NightReport, *, everything: bool) -> list[RenderableType]:
         would = "Would be held back" if report["dry_run"] else "Held back for you to decide"
         parts.append(Text(f"{would}: {one_line(why)}", style="yellow"))
     if refused := report.get("refused"):
-        most = None if everything else MOST
+        most = None if everything else MOST_CHANGES
         parts += (Text(line, style="dim") for line in _refused(refused, most))
     return [*parts, *(Text.assemble(("! ", "red"), one_line(error)) for error in report["errors"])]
 
 
 def _left(report: NightReport) -> dict[str, int]:
-    """How much of each kind the next night takes up; what is not in WORDS is among the entries."""
+    """How much of each kind the next night takes up. Other steps leave entries: `held` counts."""
     left = {**report.get("left", {}), "consolidate": len(report["held"])}
-    return {step: left[step] for step in WORDS if left.get(step)}
+    return {step: left[step] for step in LEFT_WORDS if left.get(step)}
 
 
 def _refused(refused: Sequence[str], most: int | None) -> Iterator[str]:

@@ -139,7 +139,7 @@ class NightProgress(Listener):
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
 
-    def night(self, event: NightEvent) -> None:
+    def on_night(self, event: NightEvent) -> None:
         """A step begins, goes on or has ended."""
         self._tell(night_progress(event))
 

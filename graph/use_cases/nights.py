@@ -18,12 +18,12 @@ from memory.journal import links
 from memory.night import (
     Plans,
     applied,
+    apply_conflicts,
     built_on,
-    changed_since,
-    find_conflicts,
     inverse,
     status_of,
     take_back,
+    undo_conflicts,
 )
 from memory.records import NightRecord, NightReport, NightStatus, Operation, told
 from memory.text import shortened
@@ -315,7 +315,7 @@ async def _check_applicable(context: AgentContext, record: NightRecord) -> None:
         if record["dry_run"] or phase not in record["applied"]
         for operation in plans.operations(phase)
     ]
-    changed = await changed_since(
+    changed = await apply_conflicts(
         waiting, store=context.store, semantic=context.semantic, scope=context.scope
     )
     if changed:
@@ -438,7 +438,7 @@ async def _check_undoable(
         on = [f"{other} on {await _in_words(context, what, done)}" for other, what in built.items()]
         first = f"`circadian undo {list(built)[-1]}` comes first"
         raise ConflictError(f"a later night built on {name}: {'; '.join(on)}; {first}")
-    changed = await find_conflicts(
+    changed = await undo_conflicts(
         inverse(done), store=context.store, semantic=context.semantic, scope=context.scope
     )
     if changed:

@@ -73,24 +73,24 @@ async def run(
         ModelError: a tick failed; its event waits in the inbox, and the error has the `report`.
         CircadianError: the run reached its recursion limit; the next run resumes it.
     """
-    passed = _passed(context, options)
+    options = _graph_options(context, options)
     with accepting():
         accepted = await accept(context, input)
     try:
-        async with prepare(context, config, passed) as bound:
-            now = await context.standing(bound)
-            output = await _done_meanwhile(context, accepted, now)
+        async with prepare(context, config, options) as run_config:
+            now = await context.standing(run_config)
+            output = await _output_of_another_run(context, accepted, now)
             if output is None:
-                async with aclosing(_resume(context, bound, passed, now)) as earlier:
+                async with aclosing(_resume(context, run_config, options, now)) as earlier:
                     async for _ in earlier:
                         pass
                 with telemetry.invoke_agent(context.scope.thread):
-                    output = await context.graph.ainvoke(accepted.input, bound, **passed)
+                    output = await context.graph.ainvoke(accepted.input, run_config, **options)
     except BusyError:
         now = await context.standing(context.config())
-        if (output := await _done_meanwhile(context, accepted, now)) is None:
+        if (output := await _output_of_another_run(context, accepted, now)) is None:
             raise
-    given, report = await _replying(context, accepted, output, passed)
+    given, report = await _replying(context, accepted, output, options)
     if raise_on_failure:
         check_failures(report, accepted.asked)
     return given
@@ -110,27 +110,28 @@ async def stream(
     At the top level `messages` gives the words of the reply to this input alone, and `values` keeps
     the messages that wait. A failure is raised at the end, after everything was yielded.
     """
-    options = _passed(context, options)
+    options = _graph_options(context, options)
     with accepting():
         accepted = await accept(context, input)
     shown = CallerStream(options, accepted.asked)
-    passed = shown.options
+    options = shown.options
     # Closed here and not by the garbage collector: no step may outlive the lock.
     try:
-        async with prepare(context, config, passed) as bound:
-            now = await context.standing(bound)
-            output = await _done_meanwhile(context, accepted, now)
+        async with prepare(context, config, options) as run_config:
+            now = await context.standing(run_config)
+            output = await _output_of_another_run(context, accepted, now)
             if output is None:
-                async with aclosing(_run_parts(context, accepted, bound, passed, now)) as parts:
+                parts = _run_parts(context, accepted, run_config, options, now)
+                async with aclosing(parts):
                     async for part in parts:
                         for own in shown.of(part):
                             yield own
                 if raise_on_failure:
-                    values = (await context.graph.aget_state(bound)).values
+                    values = (await context.graph.aget_state(run_config)).values
                     check_failures(values.get("report"), accepted.asked)
     except BusyError:
         now = await context.standing(context.config())
-        if (output := await _done_meanwhile(context, accepted, now)) is None:
+        if (output := await _output_of_another_run(context, accepted, now)) is None:
             raise
     if output is not None:
         for own in shown.late(await _with_reply(context, accepted, output)):
@@ -140,14 +141,14 @@ async def stream(
 async def _run_parts(
     context: AgentContext,
     accepted: PostedInput,
-    bound: RunnableConfig,
-    passed: Mapping[str, Any],
+    run_config: RunnableConfig,
+    options: Mapping[str, Any],
     now: Standing,
 ) -> AsyncGenerator[Any]:
-    async with aclosing(_resume(context, bound, passed, now)) as earlier:
+    async with aclosing(_resume(context, run_config, options, now)) as earlier:
         async for part in earlier:
             yield part
-    async with aclosing(_parts(context, accepted.input, bound, passed)) as parts:
+    async with aclosing(_parts(context, accepted.input, run_config, options)) as parts:
         async for part in parts:
             yield part
 
@@ -175,7 +176,7 @@ def _told(failure: FailureReport) -> str:
     return f"{failure['error']} (event {failure['event_id']} {waits})"
 
 
-async def _done_meanwhile(
+async def _output_of_another_run(
     context: AgentContext, accepted: PostedInput, now: Standing
 ) -> dict[str, Any] | None:
     """The output where another run handled all of this input and nothing else waits, else None."""
@@ -190,7 +191,7 @@ async def _done_meanwhile(
 
 
 async def _replying(
-    context: AgentContext, accepted: PostedInput, output: Any, passed: Mapping[str, Any]
+    context: AgentContext, accepted: PostedInput, output: Any, options: Mapping[str, Any]
 ) -> tuple[Any, Report | None]:
     """The output with the reply, in LangGraph's form, and the report.
 
@@ -203,7 +204,7 @@ async def _replying(
     if not isinstance(value, Mapping) or not {"messages", "report"} <= value.keys():
         return output, (await context.snapshot()).values.get("report")
     value = await _with_reply(context, accepted, value)
-    if passed.get("version") == "v2":
+    if options.get("version") == "v2":
         return GraphOutput(value, output.interrupts if wrapped else ()), value["report"]
     return value, value["report"]
 
@@ -343,14 +344,14 @@ async def withdraw(context: AgentContext, event_id: str) -> InboxItem:
 
 @asynccontextmanager
 async def prepare(
-    context: AgentContext, config: RunnableConfig | None, passed: Mapping[str, Any]
+    context: AgentContext, config: RunnableConfig | None, options: Mapping[str, Any]
 ) -> AsyncIterator[RunnableConfig]:
     """Hold the agent for one run; yields the run's config."""
     from langgraph.errors import GraphRecursionError
 
     async with context.held() as undone:
-        bound = context.config(config)
-        bound["configurable"][UNDONE] = undone
+        run_config = context.config(config)
+        run_config["configurable"][UNDONE] = undone
         # A guard against endless loops only, as events may arrive during the run. LangGraph counts
         # super-steps per graph level; an event takes two.
         store, scope, settings = context.store, context.scope, context.settings
@@ -359,15 +360,15 @@ async def prepare(
         batches = math.ceil(entries / settings.score_batch_size)
         rounds = math.ceil(entries / settings.consolidate_batch_size)
         batches += rounds * (settings.max_iterations_sleep + 1)
-        bound.setdefault("recursion_limit", STEPS + 2 * events + batches)
+        run_config.setdefault("recursion_limit", STEPS + 2 * events + batches)
         held = HeldCheckpoints(is_needless)
-        if passed["durability"] == "sync":
-            bound["configurable"][HELD] = held
+        if options["durability"] == "sync":
+            run_config["configurable"][HELD] = held
         try:
-            yield bound
+            yield run_config
         except GraphRecursionError as error:
             raise CircadianError(
-                f"the run ended at its limit of {bound['recursion_limit']} steps; nothing is "
+                f"the run ended at its limit of {run_config['recursion_limit']} steps; nothing is "
                 "lost: run again, and it goes on"
             ) from error
         if held.stored:
@@ -376,18 +377,18 @@ async def prepare(
 
 
 async def _resume(
-    context: AgentContext, bound: RunnableConfig, passed: Mapping[str, Any], now: Standing
+    context: AgentContext, run_config: RunnableConfig, options: Mapping[str, Any], now: Standing
 ) -> AsyncGenerator[Any]:
     """Finish an unfinished run. It has tasks; its `next` can be empty while work waits.
 
-    Its report goes into `bound`, so that the run that follows extends it.
+    Its report goes into `run_config`, so that the run that follows extends it.
     """
     tasks = now.tasks
     if not tasks or any(task.interrupts for task in tasks):
         return
     log.info("resuming the unfinished run at %s", ", ".join(task.name for task in tasks))
     try:
-        async with aclosing(_parts(context, None, bound, passed)) as parts:
+        async with aclosing(_parts(context, None, run_config, options)) as parts:
             async for part in parts:
                 yield part
     except StateError:
@@ -395,19 +396,19 @@ async def _resume(
     except InputError as error:
         log.warning("an earlier input was malformed and is dropped: %s", error)
     else:
-        done = await context.graph.aget_state(bound)
-        bound["configurable"][RESUMED] = done.values.get("report")
+        done = await context.graph.aget_state(run_config)
+        run_config["configurable"][RESUMED] = done.values.get("report")
 
 
 def _parts(
-    context: AgentContext, input: Any, bound: RunnableConfig, passed: Mapping[str, Any]
+    context: AgentContext, input: Any, run_config: RunnableConfig, options: Mapping[str, Any]
 ) -> AsyncGenerator[Any]:
     """LangGraph's stream, typed as what it is: a generator, which can be closed."""
-    parts = cast(AsyncGenerator[Any], context.graph.astream(input, bound, **passed))
+    parts = cast(AsyncGenerator[Any], context.graph.astream(input, run_config, **options))
     return telemetry.invoke_agent_stream(context.scope.thread, parts)
 
 
-def _passed(context: AgentContext, options: Mapping[str, Any]) -> dict[str, Any]:
+def _graph_options(context: AgentContext, options: Mapping[str, Any]) -> dict[str, Any]:
     settings = checked_settings(options.get("context") or context.settings)
     return {"durability": "sync", **options, "context": settings}
 

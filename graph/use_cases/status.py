@@ -14,7 +14,7 @@ from graph.use_cases.context import AgentContext, complete_state
 from memory import audit, forgetting, journal, night, transfer
 from memory.entities import ENTITIES
 from memory.errors import NotFoundError
-from memory.events import held_at, inbox, next_look, over, why_idle
+from memory.events import held_at, inbox, next_look, why_idle, why_only_events
 from memory.messages import is_history, mark_of
 from memory.operations import LINKS, begun_corrections
 from memory.planning import tree
@@ -261,7 +261,7 @@ def _spending(state: State, settings: Settings, now: datetime) -> SpendingState:
         "tokens_per_day": settings.tokens_per_day,
         "autonomous_ticks": held["autonomous_ticks"],
         "autonomous_ticks_per_hour": settings.autonomous_ticks_per_hour,
-        "over": over(state["spending"], settings, now),
+        "over": why_only_events(state["spending"], settings, now),
         "next_look": due.isoformat() if due else None,
     }
 

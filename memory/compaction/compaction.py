@@ -25,7 +25,7 @@ from memory.text import approximate_tokens, calibrated, cut_to, once_per_message
 MASK = "[tool output removed by compaction]"
 
 
-def room(
+def history_limit(
     messages: Sequence[AnyMessage],
     *,
     limit: int,
@@ -116,11 +116,11 @@ def visible_events(messages: Sequence[AnyMessage]) -> list[str]:
     return covered_events([one for one in messages if "metadata" not in one.additional_kwargs])
 
 
-SUMMARIES_SHARE = 8
-"""All summaries together get 1/SUMMARIES_SHARE of the tokens that a compaction leaves."""
+SUMMARIES_DIVISOR = 8
+"""All summaries together get 1/SUMMARIES_DIVISOR of the tokens that a compaction leaves."""
 
-NEW_SHARE = 4
-"""The new summary gets at least 1/NEW_SHARE of the tokens for summaries."""
+NEW_DIVISOR = 4
+"""The new summary gets at least 1/NEW_DIVISOR of the tokens for summaries."""
 
 LEAST_SUMMARY = 96
 """Tokens for all summaries in a small context; half of the context if that is less."""
@@ -157,9 +157,9 @@ class Cut(NamedTuple):
         return bool(self.fresh) or size_of(earlier, calibration) > most
 
 
-def room_of(fits: int) -> int:
+def summary_reserve(fits: int) -> int:
     """Tokens for all summaries together when a compaction leaves `fits` tokens."""
-    return max(fits // SUMMARIES_SHARE, min(LEAST_SUMMARY, fits // 2))
+    return max(fits // SUMMARIES_DIVISOR, min(LEAST_SUMMARY, fits // 2))
 
 
 def cut(messages: Sequence[AnyMessage], window: int, *, fits: int, calibration: float) -> Cut:
@@ -173,12 +173,13 @@ def cut(messages: Sequence[AnyMessage], window: int, *, fits: int, calibration: 
     most = min(last, max(0, len(messages) - window))
     whole = _sizes_from(messages, calibration)
     bare = _sizes_from([masked(message) for message in messages], calibration)
-    at = max(place for place in places if place <= most)
-    reserve = room_of(fits)
-    if whole[at] + _least(messages[:at], fits, calibration) <= fits:
-        return _cut(messages, at, fits - whole[at], fits, calibration)
-    following = (place for place in places if at <= place <= last)
-    at = next((place for place in following if bare[place] + reserve <= fits), last)
+    earliest = max(place for place in places if place <= most)
+    if whole[earliest] + _least(messages[:earliest], fits, calibration) <= fits:
+        return _cut(messages, earliest, fits - whole[earliest], fits, calibration)
+    # Too long with its tool outputs: count these as masked, and cut later until the rest fits.
+    reserve = summary_reserve(fits)
+    later = (place for place in places if earliest <= place <= last)
+    at = next((place for place in later if bare[place] + reserve <= fits), last)
     return _cut(messages, at, fits - bare[at], fits, calibration)
 
 
@@ -215,12 +216,12 @@ def result_of(
     return {**result, "skipped": True} if list(after) == list(before) else result
 
 
-def shares(earlier: int, tokens: int) -> tuple[int, int]:
+def split_reserve(earlier: int, tokens: int) -> tuple[int, int]:
     """(tokens for the earlier summaries, tokens for the new one), of `tokens` in all.
 
     Without room, earlier ones are cut to half, so that not every compaction shortens them again.
     """
-    if earlier <= tokens - tokens // NEW_SHARE:
+    if earlier <= tokens - tokens // NEW_DIVISOR:
         return earlier, tokens - earlier
     return tokens // 2, tokens - tokens // 2
 
@@ -228,15 +229,15 @@ def shares(earlier: int, tokens: int) -> tuple[int, int]:
 def _cut(messages: Sequence[AnyMessage], at: int, left: int, fits: int, calibration: float) -> Cut:
     old, kept = list(messages[:at]), list(messages[at:])
     least = _least(old, fits, calibration)
-    text = max(least, min(left, room_of(fits))) - calibrated(HEAD_TOKENS, calibration)
+    text = max(least, min(left, summary_reserve(fits))) - calibrated(HEAD_TOKENS, calibration)
     return Cut(old, kept, max(1, text))
 
 
 def _least(old: Sequence[AnyMessage], fits: int, calibration: float) -> int:
     """The tokens that keep the earlier summaries in `old` whole beside a new one."""
-    reserve = room_of(fits)
+    reserve = summary_reserve(fits)
     earlier = size_of([one for one in old if is_summary(one)], calibration)
-    return min(reserve, earlier + reserve // NEW_SHARE) if old else 0
+    return min(reserve, earlier + reserve // NEW_DIVISOR) if old else 0
 
 
 def _places(messages: Sequence[AnyMessage]) -> list[int]:
@@ -415,23 +416,23 @@ def transcript(messages: Sequence[AnyMessage], tokens: int, calibration: float) 
     return text if fits else extract(messages, tokens, calibration)
 
 
-def room_for(cut: Cut, calibration: float) -> tuple[str, int]:
-    """(the earlier summaries' text, tokens for the new summary)."""
+def carried_over(cut: Cut, calibration: float) -> tuple[str, int]:
+    """(the earlier summaries, shortened to fit; tokens left for the new one)."""
     earlier = cut.earlier
     if not earlier:
         return "", cut.summaries
     had = _size(earlier + "\n\n", calibration)
-    for_earlier, for_new = shares(had, cut.summaries)
+    for_earlier, for_new = split_reserve(had, cut.summaries)
     carried = condensed(earlier, for_earlier, calibration, SHORTENED)
     return carried, for_new
 
 
-def joined(earlier: str, new: str) -> str:
+def with_earlier(earlier: str, new: str) -> str:
     """Both texts, the earlier one first."""
     return "\n\n".join(part for part in (earlier, new) if part)
 
 
-def extracted(cut: Cut, tokens: int, calibration: float) -> str:
+def extract_of_new(cut: Cut, tokens: int, calibration: float) -> str:
     """Extractive summary of the new messages, shorter than they are; it takes half of the room."""
     most = max(3 * size_of(cut.fresh, calibration) // 4, 48)
     return extract(cut.fresh, min(tokens, cut.summaries // 2, most), calibration)
@@ -444,13 +445,13 @@ SLIGHTLY = 3
 def slightly_too_long(
     answer: AIMessage, messages: Sequence[AnyMessage], tokens: int, calibration: float
 ) -> bool:
-    """Whether the model's summary is whole, and only somewhat longer than what `accepted` takes."""
+    """Whether the model's summary is whole, and only somewhat too long for `checked_summary`."""
     size = _size(_summary_of(answer) + "\n\n", calibration)
     longest = min(tokens, size_of(messages, calibration) - 1)
     return ended_by(answer) != "length" and longest < size <= SLIGHTLY * longest
 
 
-def accepted(
+def checked_summary(
     answer: AIMessage, messages: Sequence[AnyMessage], tokens: int, calibration: float
 ) -> str:
     """The model's summary of `messages`, of at most `tokens` (calibrated). Raises ModelError."""

@@ -30,7 +30,7 @@ FIRST_WAIT = timedelta(minutes=1)
 _DAY, _HOUR = len("2026-03-02"), len("2026-03-02T14")
 
 
-def spent(
+def spending_after_tick(
     spending: Spending, now: datetime, *, tokens: int, autonomous: bool, acted: bool = False
 ) -> Spending:
     """`spending` after one more tick. Tokens always count.
@@ -53,7 +53,7 @@ def at_least(spending: Spending, now: datetime, tokens: int) -> Spending:
     return spending if held["tokens"] >= tokens else {**held, "tokens": tokens}
 
 
-def over(spending: Spending, settings: Settings, now: datetime) -> str | None:
+def why_only_events(spending: Spending, settings: Settings, now: datetime) -> str | None:
     """Why only events are answered now, as a sentence; None while the budget lasts."""
     held = held_at(spending, now)
     most = settings.autonomous_ticks_per_hour
@@ -93,7 +93,7 @@ def _rolled(held: str, current: str, count: int) -> tuple[str, int]:
     return (held if held[:_DAY] == current[:_DAY] else current), count
 
 
-def looked(state: State, settings: Settings, now: datetime) -> Spending:
+def spending_after_look(state: State, settings: Settings, now: datetime) -> Spending:
     """`spending` as it is when a look at the goals begins."""
     found, before = _fingerprint(state, settings, now), state["spending"].get("look")
     same = before is not None and before["found"] == found
@@ -162,11 +162,11 @@ class Pending(NamedTuple):
 
     def ready(self, state: State, settings: Settings, now: datetime) -> Judged | None:
         """The event to act on now, people's first; reflections wait for a waking and a budget."""
-        waits = state["mode"] == "sleep" or over(state["spending"], settings, now) is not None
+        waits = state["mode"] == "sleep" or why_only_events(state["spending"], settings, now)
         return next(iter([*self.people, *([] if waits else self.own)]), None)
 
 
-def sorted_out(
+def by_verdict(
     items: Sequence[InboxItem], settings: Settings, owners: Sequence[str], *, past: Collection[str]
 ) -> Pending:
     """The waiting events by verdict, without those in `past` (tried in this run, or parked)."""
@@ -199,13 +199,13 @@ def why_idle(state: State, settings: Settings, now: datetime) -> str | None:
         return ASLEEP
     if all(goal["status"] != "active" for goal in state["goals"].values()):
         return NO_GOAL
-    return over(state["spending"], settings, now)
+    return why_only_events(state["spending"], settings, now)
 
 
 CONTROLS, STOP = "controls", "stop"
 
 
-def sentence(waiting: int) -> str:
+def stop_sentence(waiting: int) -> str:
     """Say that the stop is on, and how many events wait."""
     if waiting == 0:
         return "Emergency stop: the inbox is empty, and nothing is done until the stop is cleared."
@@ -282,7 +282,7 @@ def wake_due(now: datetime, settings: Settings, *, asleep_since: datetime | None
     return window is not None and now >= window.end
 
 
-def tired(share: float, settings: Settings, *, pending: bool, rested: float = 0.0) -> bool:
+def fatigued(share: float, settings: Settings, *, pending: bool, rested: float = 0.0) -> bool:
     """Whether fatigue sends the agent to sleep: the history is long and nothing is `pending`.
 
     `share` (0..1) of the context is filled now, and `rested` was when the agent last woke.
@@ -293,7 +293,7 @@ def tired(share: float, settings: Settings, *, pending: bool, rested: float = 0.
     return rested < at or share >= rested + RECOVERY
 
 
-def own_sleep(
+def own_sleep_cause(
     state: State, settings: Settings, now: datetime, *, direct: bool, busy: bool
 ) -> SleepCause | None:
     """Why the agent falls asleep of its own accord now, or sleeps on at its hour; None if not.
@@ -314,7 +314,7 @@ def own_sleep(
     if state["mode"] == "sleep":
         return None
     share, rested = filled(state, settings), state["slumber"]["rested"]
-    return "fatigue" if tired(share, settings, pending=busy, rested=rested) else None
+    return "fatigue" if fatigued(share, settings, pending=busy, rested=rested) else None
 
 
 def hours_over(state: State, settings: Settings, now: datetime) -> bool:
@@ -325,7 +325,7 @@ def hours_over(state: State, settings: Settings, now: datetime) -> bool:
     return wake_due(now, settings, asleep_since=_moment(slumber["since"]))
 
 
-def called_away(state: State, settings: Settings, now: datetime) -> str | None:
+def why_dreaming_ends(state: State, settings: Settings, now: datetime) -> str | None:
     """Why dreaming ends early, apart from new messages; None if it does not.
 
     A person woke the agent, or its hours are over. Compacting is always finished.

@@ -226,7 +226,8 @@ def fact_after(fact: Fact, erasure: Erasure) -> dict[str, Any]:
         if name in fact:
             after[name] = [one for one in fact[name] if one not in erasure.gone]
     was: Mapping[str, Any] = dict(fact)
-    return {key: one for key, one in after.items() if one != was.get(key, one and ())}
+    # A field that is missing and would become empty does not change.
+    return {key: one for key, one in after.items() if (one != was[key] if key in was else one)}
 
 
 def facts_after(facts: Collection[Fact], erasure: Erasure) -> dict[str, dict[str, Any]]:

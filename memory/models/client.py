@@ -20,7 +20,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from memory import telemetry
 from memory.errors import ModelError, ModelRefused, explained
 from memory.models.answers import MALFORMED, as_read, ended_by, forms_in, printed_call, refusal_of
-from memory.models.retry import Again, Breaker, Failure, Service, Sleep, persist, retrying
+from memory.models.retry import Again, Breaker, Failure, Service, Sleep, retrying, with_retries
 from memory.records import Loop, Usage
 from memory.settings import Settings
 from memory.text import approximate_tokens, safe
@@ -109,7 +109,7 @@ async def ask(
     is empty, cannot be read, or prints a call of a tool (also of `names`) as text is asked for once
     more.
 
-    Raises as `persist`; also ModelRefused, which is never tried again, and ModelError for an
+    Raises as `with_retries`; also ModelRefused, which is never tried again, and ModelError for an
     unusable answer. One line, without secrets; it says what was spent.
     """
     closing = {} if calls else _NO_CALLS.get(model._llm_type)
@@ -380,7 +380,7 @@ async def _usable(
         meter.add(given, prompt)
         return as_read(given)
 
-    found = await persist(one_try, tries, whom=whom, breaker=breaker)
+    found = await with_retries(one_try, tries, whom=whom, breaker=breaker)
     trouble = _trouble(found, known)
     if trouble is not None:
         said = [found] if isinstance(found, AIMessage) and str(found.text).strip() else []
@@ -388,7 +388,7 @@ async def _usable(
             *said,
             HumanMessage(f"There is something wrong with your answer: {trouble.told}"),
         ]
-        found = await persist(one_try, tries, whom=whom, breaker=breaker)
+        found = await with_retries(one_try, tries, whom=whom, breaker=breaker)
         trouble = _trouble(found, known)
     if isinstance(found, AIMessage) and trouble is None:
         return found

@@ -25,7 +25,7 @@ from pydantic import SecretStr
 from tenacity import AsyncRetrying
 
 from memory.errors import InputError, ModelError
-from memory.models.retry import Breaker, Service, once, persist, retrying
+from memory.models.retry import Breaker, Service, once, retrying, with_retries
 from memory.telemetry import called
 from memory.text import content_stems, shortened, stem, words
 
@@ -128,7 +128,7 @@ async def embed_query(
     breaker: Breaker | None = None,
 ) -> list[float]:
     """The vector of a query. Raises ModelError when the embedder gives none."""
-    return await persist(
+    return await with_retries(
         lambda: embeddings.aembed_query(text),
         (lambda: policy) if policy else retrying,
         whom=partial(Service.of, embeddings, "embedder"),
@@ -144,7 +144,7 @@ async def embed_texts(
     breaker: Breaker | None = None,
 ) -> list[list[float]]:
     """The vectors of `texts`, in order, in one call. Raises ModelError when any is missing."""
-    vectors = await persist(
+    vectors = await with_retries(
         lambda: embeddings.aembed_documents(list(texts)),
         (lambda: policy) if policy else retrying,
         whom=partial(Service.of, embeddings, "embedder"),

@@ -128,12 +128,8 @@ class Breakers:
     @classmethod
     def of(cls, *, failures: int = 3, seconds: float = 30.0) -> Breakers:
         """Three closed breakers."""
-        return cls(
-            *(
-                Breaker(service, failures=failures, seconds=seconds)
-                for service in ("model", "embedder", "memory")
-            )
-        )
+        services = ("model", "embedder", "memory")
+        return cls(*(Breaker(one, failures=failures, seconds=seconds) for one in services))
 
 
 def breakers_of(deployment: Deployment) -> Breakers:
@@ -232,6 +228,7 @@ _OF_THE_REQUEST = {400, 413, 415, 422}
 
 _SPENT_QUOTA = {"insufficient_quota", "billing_hard_limit_reached"}
 
+# By class name: of openai, httpx, aiohttp, requests and botocore only the one in use is installed.
 _TRANSPORT = {
     *("TransportError", "APIConnectionError", "APITimeoutError", "ClientConnectionError"),
     *("IncompleteRead", "ProtocolError", "ConnectionError", "TimeoutError"),
@@ -413,6 +410,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _said(error: BaseException) -> str:
+    """What an error says; the page itself, if a client failed on a web page as on an answer."""
     taken = error.obj if isinstance(error, AttributeError) else None
     return taken if isinstance(taken, str) and _PAGE.search(taken) else str(error)
 
@@ -472,7 +470,7 @@ def retrying(
     )
 
 
-async def persist(
+async def with_retries(
     send: Callable[[], Awaitable[T]],
     policy: Callable[[], AsyncRetrying],
     *,
@@ -518,7 +516,7 @@ async def persist(
 
 
 def once(send: Callable[[], T], *, whom: Callable[[], Service]) -> T:
-    """The result of `send`, tried once. Blocking. Raises as `persist`, without a breaker."""
+    """The result of `send`, tried once. Blocking. Raises as `with_retries`, without a breaker."""
     try:
         return send()
     except CircadianError:

@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 from memory import audit, journal, telemetry
 from memory.audit import AuditEntry
 from memory.errors import CircuitOpen, ConfigurationError, ContextOverflow, ModelError
-from memory.events import called_away, inbox, owners_of, parked_events, wakes
+from memory.events import inbox, owners_of, parked_events, wakes, why_dreaming_ends
 from memory.messages import history_share
 from memory.models import in_vain, total
 from memory.night import record as night
@@ -380,7 +380,7 @@ async def _called_away(context: NightContext) -> str | None:
     dreaming = "compacting" in record["applied"] and "gate" not in record
     if record["dry_run"] or not dreaming:
         return None
-    if why := called_away(context.state, settings, context.resources.clock()):
+    if why := why_dreaming_ends(context.state, settings, context.resources.clock()):
         return why
     items = await inbox.waiting(context.store, context.scope, context.state["handled"])
     owners = owners_of(settings, user=context.scope.user, served=False)

@@ -22,8 +22,7 @@ from memory.audit import of_undo
 from memory.compaction import SUMMARIES, kept_keys
 from memory.facts import SemanticMemory
 from memory.journal import links
-from memory.night import record as night
-from memory.night.record import Plans
+from memory.night.record import Plans, load, plans_of, record_put, status_of
 from memory.operations import apply
 from memory.records import (
     BLANK,
@@ -102,14 +101,14 @@ async def finish(store: BaseStore, semantic: SemanticMemory, scope: Scope) -> st
     begun = await unfinished_undo(store, scope)
     if begun is None:
         return None
-    record = await night.load(store, scope, begun["id"])
+    record = await load(store, scope, begun["id"])
     if record is None:
         await write_batch(store, [_pointer(scope, None)])
         return None
     undone: NightRecord = {**record, "status": "undone"}
-    if night.status_of(record) != "undone":
-        plans = await night.plans_of(store, scope, record["id"])
-        puts = [*_summaries(scope, record["id"], plans), night.record_put(scope, undone)]
+    if status_of(record) != "undone":
+        plans = await plans_of(store, scope, record["id"])
+        puts = [*_summaries(scope, record["id"], plans), record_put(scope, undone)]
         done = inverse(applied(record, plans))
         await apply.apply_operations(done, store=store, semantic=semantic, scope=scope, also=puts)
     entry = of_undo(undone, at=datetime.fromisoformat(begun["at"]), who=begun["who"])
@@ -210,26 +209,23 @@ class CheckedTargets:
     profiles: dict[str, EntityProfile]
     going: frozenset[str] = frozenset()
     """Targets that the operations remove, as an interrupted undo may have done already."""
-    as_found: bool = False
-    """Whether a target must still be as its operation found it, too."""
     conflicting: dict[str, None] = field(default_factory=dict)
 
-    def check(self, one: Operation) -> None:
-        """Note a conflict of `one` with its target, then apply it."""
+    def check(self, one: Operation, *, fits: bool) -> None:
+        """Note a conflict of `one` with its target unless it `fits`, then apply it."""
         target = one["target"]
-        if not self._fits(one):
+        if not fits:
             self.conflicting[target] = None
         if one["kind"] in apply.ON_ENTRIES:
-            self.entries |= apply.entries_after(_taken(self.entries, target), [one])
+            self.entries |= apply.entries_after(_pop(self.entries, target), [one])
         elif one["kind"] in _ON_FACTS:
-            self.facts |= apply.facts_after(_taken(self.facts, target), [one])
+            self.facts |= apply.facts_after(_pop(self.facts, target), [one])
         else:
-            self.profiles |= entities.after(_taken(self.profiles, target), {}, [one])[0]
+            self.profiles |= entities.after(_pop(self.profiles, target), {}, [one])[0]
 
-    def _fits(self, one: Operation) -> bool:
+    def is_undoable(self, one: Operation) -> bool:
+        """Whether the target of an inverse is as that expects it, or as it would leave it."""
         target, before, after = one["target"], one["before"], one["after"]
-        if self.as_found:
-            return self._is_as_found(one)
         if target in self.going and not self._stands(target):
             return True
         match one["kind"]:
@@ -250,7 +246,8 @@ class CheckedTargets:
                 return self.profiles.get(target) in (None, after["whole"])
         return True
 
-    def _is_as_found(self, one: Operation) -> bool:
+    def is_as_found(self, one: Operation) -> bool:
+        """Whether the target is still as its operation found it."""
         target, before = one["target"], one["before"]
         record: Any = self.entries.get(target) or self.facts.get(target)
         match one["kind"]:
@@ -272,7 +269,7 @@ class CheckedTargets:
         return target in self.entries or target in self.facts or target in self.profiles
 
 
-async def find_conflicts(
+async def undo_conflicts(
     operations: Sequence[Operation], *, store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> list[str]:
     """The ids of targets that are neither as the operations expect nor as they leave them."""
@@ -284,7 +281,7 @@ async def find_conflicts(
         standing.entries[id_] for id_ in _targets(mine, ("prune_entry",)) if id_ in standing.entries
     ]
     for one in mine:
-        standing.check(one)
+        standing.check(one, fits=standing.is_undoable(one))
     # An owner may have ended an older fact by one that goes.
     heirs = {fact["superseded_by"] for fact in standing.facts.values()}
     standing.conflicting |= dict.fromkeys(op for op in sorted(standing.going) if op in heirs)
@@ -308,7 +305,7 @@ async def _standing(
     )
 
 
-def _taken(records: dict[str, Record], target: str) -> dict[str, Record]:
+def _pop(records: dict[str, Record], target: str) -> dict[str, Record]:
     return {target: records.pop(target)} if target in records else {}
 
 
@@ -336,13 +333,12 @@ def _facts_named(operations: Sequence[Operation]) -> list[str]:
     return list(found)
 
 
-async def changed_since(
+async def apply_conflicts(
     operations: Sequence[Operation], *, store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> list[str]:
     """The ids of what differs from what `operations` found; [] if they can be applied."""
     operations = told(operations)
     standing = await _standing(operations, store, semantic, scope)
-    standing.as_found = True
     new = {*_targets(operations, ("add_entry", "add_fact"))}
     holding = {op for op, fact in standing.facts.items() if fact["invalid_at"] is None}
     marked = {*await apply.undreamed_facts(store, scope)}
@@ -350,7 +346,7 @@ async def changed_since(
     found = [op for op in _facts_named(operations) if op not in holding | new]
     for one in operations:
         if one["kind"] in (*apply.ON_ENTRIES, *_ON_FACTS, *entities.KINDS):
-            standing.check(one)
+            standing.check(one, fits=standing.is_as_found(one))
     found += standing.conflicting
     found += [op for op in _targets(operations, ("settle_fact",)) if op not in marked | new]
     at = [one["before"]["at"] for one in operations if one["kind"] == "reflected"]

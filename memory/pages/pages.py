@@ -143,7 +143,7 @@ async def _facts_of(
     return [[[facts[op] for op in line if op in facts] for line in its] for its in lines]
 
 
-def doubts_made(facts: Iterable[Fact]) -> Page | None:
+def page_of_doubts(facts: Iterable[Fact]) -> Page | None:
     """The page of the doubtful facts among `facts`; None without any. Pure."""
     doubtful = [fact for fact in facts if fact["invalid_at"] is None and fact.get("doubtful")]
     newest = sorted(doubtful, key=lambda one: (one["valid_from"], one["op"]), reverse=True)
@@ -154,7 +154,7 @@ def doubts_made(facts: Iterable[Fact]) -> Page | None:
     return Page(id=DOUBTS, lines=lines) if lines else None
 
 
-def disputes_made(facts: Iterable[Fact]) -> Page | None:
+def page_of_disputes(facts: Iterable[Fact]) -> Page | None:
     """The page of the contradictions among `facts`; None without any. Pure."""
     by_op = {fact["op"]: fact for fact in facts}
     pairs = {
@@ -174,7 +174,7 @@ def disputed(fact: Fact, facts: Mapping[str, Fact]) -> bool:
     return any(op not in facts or in_dispute(fact, facts[op]) for op in against)
 
 
-def dated_made(facts: Iterable[Fact]) -> Page | None:
+def page_of_dated(facts: Iterable[Fact]) -> Page | None:
     """The page of the facts that name the latest days; None without any. Pure.
 
     It does not depend on the time of the night, so that a night without news changes nothing.
@@ -413,7 +413,7 @@ def borne_out(
     return [one for one in facts if is_open or is_borne_out(one)]
 
 
-def made(id_: str, attributes: Mapping[str, Attribute], facts: Sequence[Fact]) -> Page | None:
+def page_of(id_: str, attributes: Mapping[str, Attribute], facts: Sequence[Fact]) -> Page | None:
     """The page with the lines that are worth most, within the budget; None without any. Pure.
 
     The attributes come first, then the facts that no attribute stands on, each the newest first.
@@ -435,10 +435,10 @@ def made(id_: str, attributes: Mapping[str, Attribute], facts: Sequence[Fact]) -
     used = {op for line in lines for op in line["facts"]}
     lines += [PageLine(attribute=None, facts=[op]) for op in by_op if op not in used]
     kept, left = list[PageLine](), MOST_TOKENS - _HEADING
-    for line in sorted(lines, key=lambda line: _worth(line, by_op)):
-        text = _line(line, attributes, by_op)
-        assert text is not None
-        left -= approximate_tokens(_told(text, UTC) + "\n")
+    for line in sorted(lines, key=lambda line: _rank(line, by_op)):
+        shown_line = _line(line, attributes, by_op)
+        assert shown_line is not None
+        left -= approximate_tokens(_told(shown_line, UTC) + "\n")
         if left < 0:
             break
         kept.append(line)
@@ -446,8 +446,8 @@ def made(id_: str, attributes: Mapping[str, Attribute], facts: Sequence[Fact]) -
     return Page(id=id_, lines=kept) if kept else None
 
 
-def _worth(line: PageLine, facts: Mapping[str, Fact]) -> tuple[float, str, str]:
-    """Smaller is worth more."""
+def _rank(line: PageLine, facts: Mapping[str, Fact]) -> tuple[float, str, str]:
+    """Sort key: the line that is worth most comes first."""
     newest = max(line["facts"], key=lambda op: (facts[op]["valid_from"], op))
     day = datetime.fromisoformat(facts[newest]["valid_from"]).timestamp() / 86_400
     importance = max(facts[op]["importance"] for op in line["facts"])

@@ -114,7 +114,7 @@ class HeldCheckpoints:
         """What tasks wrote after it."""
         self.read: CheckpointTuple | None = None
         """A copy of the checkpoint that was read last, for the next reader."""
-        self.begun = True
+        self.subgraphs_stored = True
         """Whether subgraphs may have stored something since the newest checkpoint."""
 
     def following(self, put: Put) -> Put:
@@ -145,14 +145,14 @@ class HoldingSaver(BaseCheckpointSaver[Any]):
         if place["checkpoint_ns"]:
             # A subgraph stores a step: it is a night, or its tick does not end.
             await self._release(held)
-            held.begun = True
+            held.subgraphs_stored = True
             return await super().aput(*put)
         put = held.following(put)
         if held.waits(checkpoint["channel_values"]):
             held.newest = put
             names = {"thread_id": place["thread_id"], "checkpoint_ns": ""}
             return {"configurable": {**names, "checkpoint_id": checkpoint["id"]}}
-        held.begun = False
+        held.subgraphs_stored = False
         stored = await super().aput(*put)
         held.stored = checkpoint["channel_values"]
         return stored
@@ -180,7 +180,7 @@ class HoldingSaver(BaseCheckpointSaver[Any]):
             return await super().aget_tuple(config)
         if place.get("checkpoint_ns"):
             # Of a new task, or one whose checkpoint is held back, the subgraph has stored nothing.
-            new = not held.begun and ":" in place["checkpoint_ns"]
+            new = not held.subgraphs_stored and ":" in place["checkpoint_ns"]
             return None if new or held.newest else await super().aget_tuple(config)
         await self._release(held)
         found, held.read = held.read or await super().aget_tuple(config), None
@@ -262,7 +262,8 @@ class MessageSerializer(JsonPlusSerializer):
         self._read: OrderedDict[str, _Known] = OrderedDict()
         """What was read of threads; the thread read last is at the end."""
         self._reading: tuple[_Known, _Known] | None = None
-        """Within `reading`: what was known before it, and what it finds."""
+        """Within `reading`: what was known before it, and what it finds. One at a time: its
+        callers hold a lock, or await nothing within."""
 
     @contextmanager
     def reading(self, thread: str) -> Iterator[None]:
@@ -273,7 +274,7 @@ class MessageSerializer(JsonPlusSerializer):
             yield
         finally:
             self._reading = None
-        _keep(self._read, thread, found)
+        _remember_thread(self._read, thread, found)
 
     def cut(self, thread: str, checkpoint: Checkpoint) -> tuple[Checkpoint, list[Chunk]]:
         """The checkpoint as `dumps_chunked` takes it, and the chunks that it refers to."""
@@ -285,7 +286,7 @@ class MessageSerializer(JsonPlusSerializer):
             self._chunk(messages[at : at + CHUNK], known)
             for at in range(0, len(messages) - CHUNK + 1, CHUNK)
         ]
-        _keep(self._cut, thread, {id(one.messages[0]): one for one in chunks})
+        _remember_thread(self._cut, thread, {id(one.messages[0]): one for one in chunks})
         values = {**checkpoint["channel_values"], "messages": messages[len(chunks) * CHUNK :]}
         return {**checkpoint, "channel_values": values}, chunks
 
@@ -370,7 +371,7 @@ class MessageSerializer(JsonPlusSerializer):
         written[key] = gone, message.id, packed
 
 
-def _keep(memory: OrderedDict[str, T], thread: str, value: T) -> None:
+def _remember_thread(memory: OrderedDict[str, T], thread: str, value: T) -> None:
     """Put `value` at the end, and let go what was used longest ago."""
     memory[thread] = value
     if len(memory) > THREADS:

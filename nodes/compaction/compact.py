@@ -175,14 +175,14 @@ async def archived(old: Sequence[AnyMessage], store: BaseStore, scope: Scope) ->
 def parts_of(state: State, settings: Settings) -> Cut:
     """The history as a compaction would cut it now."""
     window, calibration = settings.compact_preserve_window, state["calibration"]
-    fits = _room(state, settings)
+    fits = _history_limit(state, settings)
     return compaction.cut(state["messages"], window, fits=fits, calibration=calibration)
 
 
-def _room(state: State, settings: Settings) -> int:
+def _history_limit(state: State, settings: Settings) -> int:
     loop = state["loop"]
     asleep = state["turn"] == "night"
-    return compaction.room(
+    return compaction.history_limit(
         state["messages"],
         limit=settings.max_context_tokens,
         share=settings.compact_sleep_threshold if asleep else settings.compact_emergency_threshold,
@@ -228,22 +228,22 @@ async def _summarised(
     If nothing is new, the earlier summaries were too long; they are shortened without the model.
     """
     calibration, usage, failed = state["calibration"], Usage(llm_calls=0, tokens=0), False
-    earlier, tokens = compaction.room_for(parts, calibration)
+    earlier, tokens = compaction.carried_over(parts, calibration)
     if not parts.fresh:
         return Replacement(earlier, now, usage, "extract")
     try:
         answer = await _asked(parts, tokens, state, settings, config)
         usage = answer.usage
-        new = compaction.accepted(answer.message, parts.fresh, tokens, calibration)
-        return Replacement(compaction.joined(earlier, new), now, usage, "summary")
+        new = compaction.checked_summary(answer.message, parts.fresh, tokens, calibration)
+        return Replacement(compaction.with_earlier(earlier, new), now, usage, "summary")
     except ModelError as error:
         uncounted = isinstance(error, CircuitOpen | ConfigurationError | ContextOverflow)
         failed = not usage["llm_calls"] and not uncounted
         usage = total(usage, in_vain(error))
         log.warning("compaction goes on without a summary: %s", error)
         why = str(error)
-    text = compaction.extracted(parts, tokens, calibration)
-    return Replacement(compaction.joined(earlier, text), now, usage, "extract", why, failed)
+    text = compaction.extract_of_new(parts, tokens, calibration)
+    return Replacement(compaction.with_earlier(earlier, text), now, usage, "extract", why, failed)
 
 
 async def _asked(
@@ -317,7 +317,7 @@ def _after(
         if all(mark_of(one).get(AUDIENCE) == "public" for one in heard):
             marks[AUDIENCE] = "public"
         stands = memory_messages.marked(stands, **marks)
-    fits, calibration = _room(state, settings), state["calibration"]
+    fits, calibration = _history_limit(state, settings), state["calibration"]
     return compaction.replaced(parts, stands, fits=fits, calibration=calibration)
 
 

@@ -15,7 +15,7 @@ from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import checked
 from tools.delegation import DelegateState, delegate_tools, failed, iterations, one_call_only
-from tools.execution import sound
+from tools.execution import storable
 
 SUGGESTION = "Do it yourself, give it a smaller task, or go on without it."
 
@@ -58,4 +58,4 @@ def _taken(message: AIMessage, place: str, *, capped: bool) -> AIMessage:
     """The answer without calls past the cap, and with an id for each other call."""
     if capped and message.tool_calls:
         return message.model_copy(update={"tool_calls": [], "invalid_tool_calls": []})
-    return sound(message, place)
+    return storable(message, place)

@@ -68,7 +68,7 @@ from memory.records import (
 from memory.settings import Settings
 from memory.state import State, checked
 from memory.text import shortened
-from tools.execution import execute, sound
+from tools.execution import execute, storable
 from tools.policy import CONTEXTS, material, select_execution_pattern
 from tools.registry import tools_for
 
@@ -136,7 +136,7 @@ async def _turn(
     if turns and standing_of(exchange, cited, batch).mends:
         context.mending += answer.usage["llm_calls"]
     asked = [call for one in exchange if isinstance(one, AIMessage) for call in one.tool_calls]
-    message = sound(answer.message, str(len(turns)), [str(call["id"]) for call in asked])
+    message = storable(answer.message, str(len(turns)), [str(call["id"]) for call in asked])
     earlier = Plans(turns).operations()
     shown = {one["id"]: one for one in batch}
     collector = PlanCollector(shown, earlier, judged=settings.judge_facts)

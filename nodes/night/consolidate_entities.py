@@ -157,24 +157,24 @@ def consolidated(
         name, value = _name(stated.name), " ".join(stated.value.split())
         said = f"{name} ({shortened(value, NAMED_BY)})"
         evidence = [each for each in dict.fromkeys(stated.evidence) if each in known]
-        own = _counting(profile, [known[each] for each in evidence], owners)
+        own = _evidence_that_counts(profile, [known[each] for each in evidence], owners)
         why = _problem(name, value, evidence, ids, _in_own_words(value, own))
-        if why is None and not own:
-            why, hearsay = f"{HEARSAY} {profile['name']}", True
+        if why is None and own:
+            why = _unsupported(name, value, profile, own, known, beside)
         elif why is None:
-            why = _unborne(name, value, profile, own, known, beside)
-        if why is None and name not in attributes and len(attributes) >= MOST_ATTRIBUTES:
-            refused.append(f"{said}: there are {MOST_ATTRIBUTES} attributes already")
-            continue
-        unknown = [each for each in stated.evidence if each not in known]
-        refused += [f"{said}: {UNKNOWN}{each}" for each in unknown if why is None]
+            why, hearsay = f"{HEARSAY} {profile['name']}", True
         if why is not None:
             refused.append(f"{said}: {why}")
+            # Hearsay stays hearsay: asking again would not help.
             mendable += [stated] if own or not evidence else []
-            continue
-        on = {each: rests_on(known[each]["speaker"], known[each], owners) for each in evidence}
-        old = attributes.get(name)
-        attributes[name] = made[name] = _attribute(old, value, on, now, holds=name in news.known)
+        elif name not in attributes and len(attributes) >= MOST_ATTRIBUTES:
+            refused.append(f"{said}: there are {MOST_ATTRIBUTES} attributes already")
+        else:
+            unknown = [each for each in stated.evidence if each not in known]
+            refused += [f"{said}: {UNKNOWN}{each}" for each in unknown]
+            on = {each: rests_on(known[each]["speaker"], known[each], owners) for each in evidence}
+            old, holds = attributes.get(name), name in news.known
+            attributes[name] = made[name] = _attribute(old, value, on, now, holds=holds)
     settles = bool(made) or hearsay
     if not settles and (given or not facts):
         return Consolidated(None, refused, mendable)
@@ -220,7 +220,7 @@ def _problem(
     return violation(value, speaker)
 
 
-def _counting(
+def _evidence_that_counts(
     profile: EntityProfile, evidence: Sequence[Observation], owners: Collection[str]
 ) -> list[Observation]:
     """The evidence that counts: for somebody who speaks for themselves, their and owners' words."""
@@ -239,7 +239,7 @@ def _in_own_words(value: str, evidence: Sequence[Observation]) -> str | None:
     return said[0]["speaker"] if said else None
 
 
-def _unborne(
+def _unsupported(
     name: str,
     value: str,
     profile: EntityProfile,
@@ -351,7 +351,7 @@ async def consolidate_entities(
     context = await night_in_hand(state, runtime, config)
     if joins := entities.joins(await context.pending_view().everyone()):
         gone = [one["target"] for one in joins if one["kind"] == "remove_entity"]
-        await plan(context, "consolidate_entities", gone, partial(_decided, joins))
+        await plan(context, "consolidate_entities", gone, partial(_thought_of, joins))
     news = await _all_news(context)
 
     async def next_jobs() -> list[Job]:
@@ -435,10 +435,10 @@ def _next_jobs(context: NightContext, news: Mapping[str, EntityNews]) -> list[Jo
     ids = [one.profile["id"] for one in batch]
     jobs = [Job(ids, partial(_think, context, batch))] if batch else []
     gone = [id_ for id_ in left if id_ not in news]
-    return [*jobs, Job(gone, _decided)] if gone else jobs
+    return [*jobs, Job(gone, _thought_of)] if gone else jobs
 
 
-async def _decided(operations: Sequence[Operation] = ()) -> Thought:
+async def _thought_of(operations: Sequence[Operation] = ()) -> Thought:
     return Thought(operations=[*operations])
 
 
@@ -449,7 +449,7 @@ async def _think(context: NightContext, batch: Sequence[EntityNews]) -> Thought:
     prompt = attributes_prompt(batch, numbering, settings.zone)
     answer, usage = await context.ask(prompt, Attributes)
     given = numbering.read(answer)
-    made = decided(given, batch, settings, now=context.now, owners=owners)
+    made = decide_attributes(given, batch, settings, now=context.now, owners=owners)
     if made.mendable:
         amiss = dict.fromkeys(why for why in made.refused if HEARSAY not in why)
         problems = "\n".join(f"- {numbering.told(why)}" for why in amiss)
@@ -458,7 +458,7 @@ async def _think(context: NightContext, batch: Sequence[EntityNews]) -> Thought:
         again, more = await context.ask([*prompt, *told], Attributes, mends=True)
         kept = [one for one in given if one not in made.mendable]
         given, usage = [*kept, *numbering.read(again)], total(usage, more)
-        made = decided(given, batch, settings, now=context.now, owners=owners)
+        made = decide_attributes(given, batch, settings, now=context.now, owners=owners)
     settled = {operation["target"] for operation in made.operations}
     left = [one.profile["id"] for one in batch if one.profile["id"] not in settled]
     return Thought(operations=made.operations, refused=made.refused, usage=usage, left=left)
@@ -534,7 +534,7 @@ class DecidedAttributes(NamedTuple):
     mendable: list[AttributeGiven]
 
 
-def decided(
+def decide_attributes(
     given: Sequence[AttributeGiven],
     batch: Sequence[EntityNews],
     settings: Settings,

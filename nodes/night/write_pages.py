@@ -74,10 +74,10 @@ async def _think(context: NightContext) -> Thought:
     for id_ in subjects.keys() & profiles.keys():
         about, profile = subjects[id_].facts, profiles[id_]
         mine = pages.borne_out(about, profile, senders, context.owners, known=marked)
-        wanted[id_] = pages.made(id_, profile["attributes"], mine)
+        wanted[id_] = pages.page_of(id_, profile["attributes"], mine)
     wanted |= await _of_projects(context, senders, marked)
-    wanted[pages.DISPUTES] = pages.disputes_made(marked.values())
-    wanted[pages.DOUBTS] = pages.doubts_made(marked.values())
+    wanted[pages.DISPUTES] = pages.page_of_disputes(marked.values())
+    wanted[pages.DOUBTS] = pages.page_of_doubts(marked.values())
     wanted[pages.DATED] = await _dated(context, standing.get(pages.DATED), marked)
     kept = profiles.keys() - ids
     changed = [
@@ -136,7 +136,7 @@ async def _dated(
     named = await view.facts(ops)
     fell = not ops or len(named) < len(ops) or any(fact["invalid_at"] for fact in named.values())
     newest = await view.holding(EVERY._replace(limit=NEWEST)) if fell else {}
-    return pages.dated_made({**touched, **named, **newest}.values())
+    return pages.page_of_dated({**touched, **named, **newest}.values())
 
 
 def tended_to(profile: EntityProfile, facts: Mapping[str, Fact]) -> Operation | None:
@@ -174,7 +174,7 @@ async def _of_projects(
         mine = [fact for fact in newest if belongs(fact, key, slot, entries, context.owners)]
         if context.state.get("owned"):
             mine = pages.borne_out(mine, None, senders, context.owners, known=known)
-        found[pages.project_id(key)] = pages.made(pages.project_id(key), {}, mine)
+        found[pages.project_id(key)] = pages.page_of(pages.project_id(key), {}, mine)
     return found
 
 

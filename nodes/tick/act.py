@@ -19,7 +19,7 @@ from memory.settings import Settings
 from memory.state import State, checked, held
 from memory.text import approximate_tokens, calibrated, recalibrate
 from nodes.delegate import fan_out
-from tools.execution import offered, routed, sound
+from tools.execution import offered, routed, storable
 from tools.policy import history, material
 from tools.registry import shown_tools
 
@@ -107,7 +107,7 @@ def _taken(state: State, answer: Answer, *, capped: bool) -> AIMessage:
         waiting = [m for one in state["parked"] for m in messages_from_dict(one["messages"])]
         known = [*state["messages"], *waiting]
         used = {str(c["id"]) for m in known if isinstance(m, AIMessage) for c in m.tool_calls}
-    message = sound(answer.message, f"{state['tick']}_{len(state['messages'])}", used)
+    message = storable(answer.message, f"{state['tick']}_{len(state['messages'])}", used)
     if capped and message.tool_calls:
         message = message.model_copy(update={"tool_calls": [], "invalid_tool_calls": []})
     if not str(message.text).strip() and not message.tool_calls:

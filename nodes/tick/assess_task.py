@@ -25,7 +25,7 @@ from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import Course, State, checked, held
 from memory.text import approximate_tokens, calibrated, cut_to, shortened, utilisation
-from tools.policy import CONTEXTS, history, limits_of, narrower, select_execution_pattern
+from tools.policy import CONTEXTS, assessment_pattern, history, narrower, select_execution_pattern
 
 log = logging.getLogger("circadian.assessment")
 
@@ -117,7 +117,7 @@ async def assess_task(
 def _pattern(assessment: Assessment, context: AssembledContext, settings: Settings) -> PatternState:
     """Composed from settings, the tick's context and the assessment: each only narrows."""
     return select_execution_pattern(
-        settings, CONTEXTS[context["context_type"]], limits_of(assessment)
+        settings, CONTEXTS[context["context_type"]], assessment_pattern(assessment)
     )
 
 

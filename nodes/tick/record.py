@@ -13,7 +13,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, PutOp
 
 from memory import audit, entities, events, telemetry
-from memory.events import due, inbox, over, owners_of, reflection_event, set_off_by_owner, spent
+from memory.events import due, inbox, owners_of, reflection_event, set_off_by_owner
 from memory.journal import source_type_of
 from memory.messages import of_tick, text_only
 from memory.operations import apply_operations
@@ -57,8 +57,7 @@ async def record(
     The mark is part of the state: the event leaves the inbox only once a checkpoint holds it.
     """
     event, settings = state["event"], settings_of(runtime.context)
-    now = resources_of(config).clock()
-    reflected = is_reflection(event)
+    now, reflected = resources_of(config).clock(), is_reflection(event)
     written = await _journal(event, state, runtime, config)
     tick = _reported(state, settings, written, now)
     await _credit(state, tick["reply"], config, now)
@@ -66,7 +65,9 @@ async def record(
     waiting = [one for one in state["report"]["questions"] if one["id"] != tick.get("question")]
     alone = event is None or reflected
     acted = state["loop"] is not None and state["loop"]["dangerous"] is not None
-    spending = spent(state["spending"], now, tokens=tick["tokens"], autonomous=alone, acted=acted)
+    spending = events.spending_after_tick(
+        state["spending"], now, tokens=tick["tokens"], autonomous=alone, acted=acted
+    )
     update: dict[str, Any] = {
         "report": {**state["report"], "ticks": ticks, "questions": waiting},
         "spending": spending,
@@ -88,14 +89,13 @@ async def record(
             # The model saw the images in its tick, and checkpoints would copy them.
             told = [one for one in state["messages"] if one.id == event["id"]]
             update["messages"] = [text_only(one) for one in told if isinstance(one, HumanMessage)]
-    stopped = update.get("emergency_stop", False)
-    if stopped:
+    if update.get("emergency_stop"):
         why = f"{state['consecutive_errors']} failures in a row"
         entry = audit.of_stop(why, at=now, tick=state["tick"], who=audit.AGENT)
         await audit.write(store_of(runtime), scope_of(config), [entry])
     elif (
         due(state["tick"], state["last_reflection"], settings.reflection_interval, event=event)
-        and over(spending, settings, now) is None
+        and events.why_only_events(spending, settings, now) is None
     ):
         await _set_off_reflection(state, settings, now, store_of(runtime), scope_of(config))
         update["last_reflection"] = state["tick"]

@@ -17,7 +17,7 @@ from langgraph.types import Command
 
 from memory import audit, entities, events, records, telemetry
 from memory.errors import CircadianError, CircuitOpen, ConfigurationError
-from memory.events import inbox, spent
+from memory.events import inbox, spending_after_tick
 from memory.operations import apply_operations
 from memory.records import Event, FailureReport, add_entry, is_reflection
 from memory.runtime import resources_of, scope_of, settings_of, store_of
@@ -85,16 +85,13 @@ async def return_event(
     now = resources_of(config).clock()
     stopped = tried and errors >= settings.max_consecutive_errors
     if stopped:
-        entry = audit.of_stop(
-            f"{errors} failures in a row, the last: {text}",
-            at=now,
-            tick=state["tick"],
-            who=audit.AGENT,
-        )
+        why = f"{errors} failures in a row, the last: {text}"
+        entry = audit.of_stop(why, at=now, tick=state["tick"], who=audit.AGENT)
         await audit.write(store_of(runtime), scope_of(config), [entry])
     paid = getattr(error.error, "tokens", 0)  # of an ended process's error no more than a text
+    spending = spending_after_tick(state["spending"], now, tokens=paid, autonomous=event is None)
     update = {
-        "spending": spent(state["spending"], now, tokens=paid, autonomous=event is None),
+        "spending": spending,
         "report": {**report, "failures": [*report["failures"], failure]},
         "returning": True,
         "event": None,

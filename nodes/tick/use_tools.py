@@ -33,7 +33,7 @@ from tools.execution import (
     routed,
     what_becomes_of,
 )
-from tools.policy import CONTEXTS, continued, limits_of, select_execution_pattern
+from tools.policy import CONTEXTS, assessment_pattern, continued, select_execution_pattern
 from tools.registry import ToolCategory
 
 
@@ -99,7 +99,7 @@ class _Round:
 
     async def _run(self, call: ToolCall) -> None:
         known = self.tools.get(call["name"])
-        if known is not None and known.dangerous:
+        if known is not None and known.kind.dangerous:
             await self._once(call, known)
         else:
             self._take(await self._execute(call))
@@ -236,7 +236,7 @@ class _Round:
         then = continued(context["context_type"])
         if then == context["context_type"] or loop["next"] != "act":
             return {"loop": loop}
-        limits = limits_of(assessment) if assessment is not None else None
+        limits = assessment_pattern(assessment) if assessment is not None else None
         return {
             "loop": {**loop, "iteration": 0},
             "context": {**context, "context_type": then},
@@ -245,7 +245,7 @@ class _Round:
 
 
 _WHY = {
-    "beyond": ("one tool call only in this tick", "Answer now; ask again later."),
+    "surplus": ("one tool call only in this tick", "Answer now; ask again later."),
     "second": (
         "one dangerous tool a tick, and this tick has asked for one already",
         "Go on without it, or do it in a later tick.",

@@ -22,16 +22,16 @@ class Ear(Listener):
     def __init__(self) -> None:
         self.heard: list[str] = []
 
-    def words(self, text: str, message_id: str) -> None:
+    def on_words(self, text: str, message_id: str) -> None:
         self.heard.append(f"said{'' if text.startswith(' ') else ' '}{text}")
 
-    def asked(self, tools: list[str]) -> None:
+    def on_work(self, tools: list[str]) -> None:
         self.heard.append(f"at {', '.join(tools)}")
 
-    def used(self, outcomes: list[ToolOutcome]) -> None:
+    def on_outcomes(self, outcomes: list[ToolOutcome]) -> None:
         self.heard += [f"{'ran' if one['ok'] else 'failed'} {one['name']}" for one in outcomes]
 
-    def night(self, event: NightEvent) -> None:
+    def on_night(self, event: NightEvent) -> None:
         self.heard.append(f"night {event['event']} {event['step']}")
 
 

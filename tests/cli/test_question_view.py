@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from graph.cli.run_view import LONGEST, question_view, still_waiting
+from graph.cli.run_view import LONGEST_VALUE, question_view, still_waiting
 from graph.console import visible
 from memory.records.tick import Question
 
@@ -80,7 +80,7 @@ def test_control_characters_of_an_argument_are_visible() -> None:
 
 
 def test_a_very_long_argument_is_cut_and_says_so() -> None:
-    shown = plain(question(args={"text": "x" * (LONGEST + 1_500)}))
+    shown = plain(question(args={"text": "x" * (LONGEST_VALUE + 1_500)}))
     assert any("… 1,500 more characters (circadian status --json has all)" in o for o in shown)
     many = plain(question(args={"text": "line\n" * 1_000}))
     assert len(many) < 250

@@ -126,10 +126,10 @@ async def test_words_and_writes_of_a_sub_agent_are_not_the_assistant_s(opening: 
     used: list[ToolOutcome] = []
 
     class Ear(Listener):
-        def words(self, text: str, message_id: str) -> None:
+        def on_words(self, text: str, message_id: str) -> None:
             heard.append(text)
 
-        def used(self, outcomes: list[ToolOutcome]) -> None:
+        def on_outcomes(self, outcomes: list[ToolOutcome]) -> None:
             used.extend(outcomes)
 
     async with opening(delegating(tasks("oak"), "It is oak."), settings=ON) as agent:

@@ -59,7 +59,7 @@ async def counted(agent: AsyncAgent, *behind: str, fell: Any = (), **marks: Any)
     made += [supersede_fact(facts[op], by, NOW, [], "it rose") for op, by in fell]
     made += [link_facts("budget", op, "depends_on", NOW, "told") for op in rests["depends_on"]]
     await changed(agent, [*made, change_fact(facts["budget"], rests, [], "told")])
-    page = pages.doubts_made((await known(agent)).values())
+    page = pages.page_of_doubts((await known(agent)).values())
     assert page is not None
     await agent.store.aput(agent.scope.namespace(pages.PAGES), pages.DOUBTS, {**page})
 

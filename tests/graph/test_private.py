@@ -311,7 +311,7 @@ async def test_a_contradiction_is_shown_to_a_public_that_may_know_both_sides(
             for one, other in ("ab", "ba")
         ]
         await apply_operations(disputed, store=agent.store, semantic=semantic, scope=agent.scope)
-        page = pages.disputes_made(await semantic.all(agent.scope))
+        page = pages.page_of_disputes(await semantic.all(agent.scope))
         await agent.store.aput(agent.scope.namespace(pages.PAGES), pages.DISPUTES, {**(page or {})})
         await agent.ainvoke(said("Hello all", "local", channel="group"))
         await agent.ainvoke(said("Hello", "local"))

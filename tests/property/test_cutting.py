@@ -1,6 +1,7 @@
 """Properties of every compaction, for any history and any model answer."""
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from memory.compaction import MASK, covered_events, cut, marker, replaced, room
+from memory.compaction import MASK, covered_events, cut, history_limit, marker, replaced
 from memory.compaction import compaction as summaries
-from memory.compaction.compaction import HEAD, condensed, extract, masked, shares
+from memory.compaction.compaction import HEAD, condensed, extract, masked, split_reserve
 from memory.errors import ModelError
 from memory.messages.convert import EVENT_KEY, MARK, history_share, is_summary, size_of
 from memory.text.tokens import approximate_tokens, calibrated
@@ -88,6 +89,7 @@ def parted(messages: list[AnyMessage]) -> set[str]:
 
 
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
+limit_of = partial(history_limit, overflowed=False)
 CALIBRATIONS = st.sampled_from([0.25, 1.0, 1.37, 4.0])
 ANSWERS = {
     "fails": None,
@@ -108,16 +110,16 @@ def compacted(
     parts = cut(messages, window, fits=fits, calibration=calibration)
     stands = None
     if parts.gives_way(calibration):
-        earlier, tokens = summaries.room_for(parts, calibration)
+        earlier, tokens = summaries.carried_over(parts, calibration)
         given = ANSWERS[answer]
         said = AIMessage(given) if isinstance(given, str) else given
         try:
             if said is None:
                 raise ModelError("no usable answer")
-            new = summaries.accepted(said, parts.fresh, tokens, calibration)
+            new = summaries.checked_summary(said, parts.fresh, tokens, calibration)
         except ModelError:
-            new = summaries.extracted(parts, tokens, calibration) if parts.fresh else ""
-        stands = marker(summaries.joined(earlier, new), compacted=parts.old, now=NOW)
+            new = summaries.extract_of_new(parts, tokens, calibration) if parts.fresh else ""
+        stands = marker(summaries.with_earlier(earlier, new), compacted=parts.old, now=NOW)
     return replaced(parts, stands, fits=fits, calibration=calibration)
 
 
@@ -137,7 +139,7 @@ def test_every_compaction_ends_below_the_threshold_or_at_the_newest_message(
     calibration: float,
     answer: str,
 ) -> None:
-    fits = room(messages, limit=limit, share=share, overflowed=False, calibration=calibration)
+    fits = limit_of(messages, limit=limit, share=share, calibration=calibration)
     after = compacted(messages, window, fits, calibration, answer)
     assert parted(after) == parted(messages)
     assert set(covered_events(after)) == set(covered_events(messages))
@@ -161,7 +163,7 @@ def test_every_compaction_ends_below_the_threshold_or_at_the_newest_message(
 def test_compacting_twice_changes_nothing(
     messages: list[AnyMessage], window: int, limit: int, calibration: float
 ) -> None:
-    fits = room(messages, limit=limit, share=0.8, overflowed=False, calibration=calibration)
+    fits = limit_of(messages, limit=limit, share=0.8, calibration=calibration)
     once = compacted(messages, window, fits, calibration, "fails")
     again = compacted(once, len(once), fits, calibration, "fails")
     if size_of(once, calibration) <= fits:
@@ -222,8 +224,8 @@ def test_overlong_summaries_are_shortened() -> None:
 
 
 def test_earlier_summaries_are_shortened_only_for_lack_of_room() -> None:
-    assert shares(700, 1_000) == (700, 300)
-    assert shares(751, 1_000) == (500, 500)
+    assert split_reserve(700, 1_000) == (700, 300)
+    assert split_reserve(751, 1_000) == (500, 500)
 
 
 @given(histories(), st.integers(1, 1_500), CALIBRATIONS)

@@ -119,7 +119,7 @@ class Memory:
         return [stored[one["op"]] for one in facts]
 
     async def conflicts(self, operations: Sequence[Operation]) -> list[str]:
-        return await undo.find_conflicts(
+        return await undo.undo_conflicts(
             operations, store=self.store, semantic=self.semantic, scope=self.scope
         )
 

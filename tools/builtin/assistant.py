@@ -22,7 +22,7 @@ from pydantic import Field
 
 from memory import events, forgetting
 from memory.errors import Refusal
-from memory.events import inbox, owners_of, parked_events, set_off_by_owner, sorted_out
+from memory.events import by_verdict, inbox, owners_of, parked_events, set_off_by_owner
 from memory.messages import data_in, for_model, is_history, of_tick, one_line, prompt_lines
 from memory.operations import collector_of
 from memory.prompt import assembly, assistant_prompt, recommended_action
@@ -109,7 +109,7 @@ async def _direct(runtime: Runtime) -> int:
     in_hand = event_of(runtime)
     past = parked_events(state) | ({in_hand["id"]} if in_hand else set())
     settings = settings_of(runtime.context)
-    return len(sorted_out(items, settings, owners_in(runtime), past=past).people)
+    return len(by_verdict(items, settings, owners_in(runtime), past=past).people)
 
 
 @tool

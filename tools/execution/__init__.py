@@ -1,6 +1,6 @@
 """Execution: what becomes of a model answer's tool calls, running them, and their results."""
 
-from tools.execution.calls import OfferedTool, misfit, offered, routed, sound, what_becomes_of
+from tools.execution.calls import OfferedTool, misfit, offered, routed, storable, what_becomes_of
 from tools.execution.execute import Executed, as_answered, error_text, execute, innermost, refuse
 
 __all__ = [
@@ -14,6 +14,6 @@ __all__ = [
     "offered",
     "refuse",
     "routed",
-    "sound",
+    "storable",
     "what_becomes_of",
 ]

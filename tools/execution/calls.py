@@ -26,17 +26,17 @@ from tools.origins import ASKED_FOR, foreign_words
 from tools.policy import CONTEXTS
 from tools.registry import ToolKind, kind_of, tools_for
 
-Stop = Literal["run", "ask", "delegate", "beyond", "second", "misfit", "barred", "foreign"]
+Fate = Literal["run", "ask", "delegate", "surplus", "second", "misfit", "barred", "foreign"]
 """What becomes of a call.
 
 run: the tool runs. ask: a person is asked first. delegate: a sub-agent takes it. The others are
-refused: beyond the single call of a single action; the second dangerous call of a tick; a misfit of
-arguments and a dangerous tool, or arguments that cannot be read; barred by the tool itself; foreign
-if it rests on words of others than owners, and the setting says that such calls are refused.
+refused: surplus beside the one call of a single action; the second dangerous call of a tick; a
+misfit of arguments and a dangerous tool, or arguments that cannot be read; barred by the tool
+itself; foreign if it rests on words of others than owners, and the settings refuse such calls.
 """
 
 
-def sound(message: AIMessage, place: str, used: Collection[str] = ()) -> AIMessage:
+def storable(message: AIMessage, place: str, used: Collection[str] = ()) -> AIMessage:
     """`message` as it can be stored: a unique id for each call, and calls of `use_tool` replaced.
 
     Models leave ids out, repeat them, or begin with `call_0` in every answer. A call of `use_tool`
@@ -111,39 +111,39 @@ def what_becomes_of(
     loop: Loop,
     pattern: PatternState,
     tools: Mapping[str, OfferedTool],
-) -> Stop:
+) -> Fate:
     """What becomes of `call`. `first`: the first call of the same answer."""
     single = pattern["mode"] == "single_action" or not pattern["multi_tool_enabled"]
     if single and call["id"] != first["id"]:
-        return "beyond"
-    known = tools.get(call["name"])
-    if known is None:
+        return "surplus"
+    offered_tool = tools.get(call["name"])
+    if offered_tool is None:
         return "run"
     if MALFORMED in call["args"]:
         return "misfit"
     if call["name"] == assistant.delegate_task.name:
         return "delegate"
-    foreign = bool(known.foreign(call["args"]))
-    if not known.dangerous and not foreign:
+    foreign = bool(offered_tool.foreign(call["args"]))
+    if not offered_tool.kind.dangerous and not foreign:
         return "run"
-    return _asked_or_not(call, known, loop, pattern, foreign=foreign)
+    return _asked_or_not(call, offered_tool, loop, pattern, foreign=foreign)
 
 
 def _asked_or_not(
-    call: ToolCall, known: OfferedTool, loop: Loop, pattern: PatternState, *, foreign: bool
-) -> Stop:
+    call: ToolCall, offered_tool: OfferedTool, loop: Loop, pattern: PatternState, *, foreign: bool
+) -> Fate:
     """What becomes of a call that a person may have to be asked about."""
     if loop["dangerous"] not in (None, call["id"]):
         return "second"
-    if misfit(known.tool, call["args"]) is not None:
+    if misfit(offered_tool.tool, call["args"]) is not None:
         return "misfit"
-    if known.refuses(call["args"]):
+    if offered_tool.refuses(call["args"]):
         return "barred"
     if loop["dangerous"] == call["id"] and loop["decision"] is not None:
         return "run"
-    if foreign and known.settings.foreign_words == "refuse":
+    if foreign and offered_tool.settings.foreign_words == "refuse":
         return "foreign"
-    return "ask" if foreign or known.asks(pattern) else "run"
+    return "ask" if foreign or offered_tool.asks(pattern) else "run"
 
 
 @dataclass(frozen=True)
@@ -163,19 +163,15 @@ class OfferedTool:
     def refuses(self, args: Mapping[str, Any]) -> bool:
         """Whether it will refuse these arguments now, so that nobody is asked about the call."""
         why_not = (self.tool.metadata or {}).get("why_not")
-        given = self.state, self.config, self.settings, args
-        return why_not is not None and why_not(*given) is not None
+        if why_not is None:
+            return False
+        return why_not(self.state, self.config, self.settings, args) is not None
 
     def foreign(self, args: Mapping[str, Any]) -> list[str]:
         """People other than owners on whose words a call rests, if a person has to approve that."""
-        if not self.dangerous and self.tool.name not in ASKED_FOR:
+        if not self.kind.dangerous and self.tool.name not in ASKED_FOR:
             return []
         return foreign_words(self.tool.name, args, self.state, self.settings, self.config)
-
-    @property
-    def dangerous(self) -> bool:
-        """Whether a tick makes only one such call."""
-        return self.kind.dangerous
 
     @property
     def in_state(self) -> bool:
@@ -226,10 +222,10 @@ def routed(
     if not calls:
         return {**loop, "next": "record" if loop["ended"] else "act", "delegating": []}
     first = next(m for m in reversed(messages) if isinstance(m, AIMessage)).tool_calls[0]
-    stops = [(call, what_becomes_of(call, first, loop, pattern, tools)) for call in calls]
+    fates = [(call, what_becomes_of(call, first, loop, pattern, tools)) for call in calls]
     done, full = state["delegated"], len(state["parked"]) >= settings.max_questions
-    waiting = [str(c["id"]) for c, stop in stops if stop == "delegate" and c["id"] not in done]
-    match stops[0][1]:
+    waiting = [str(c["id"]) for c, fate in fates if fate == "delegate" and c["id"] not in done]
+    match fates[0][1]:
         case "delegate" if calls[0]["id"] in waiting:
             return {**loop, "next": "delegate", "delegating": waiting[: settings.sub_agent_budget]}
         case "ask" if not full:

@@ -182,8 +182,9 @@ async def replay(
     The whole file is checked first. Events handled before are skipped; the clock is that of the
     file.
     """
-    whole = list(steps(file))
-    lines, events = sum(step.lines for step in whole), sum(len(step.events) for step in whole)
+    all_steps = list(steps(file))
+    lines = sum(step.lines for step in all_steps)
+    events = sum(len(step.events) for step in all_steps)
     if check:
         told = {"lines": lines, "events": events, "requests": lines - events}
         kinds = f"{counted(events, 'event')}, {counted(lines - events, 'request')}"
@@ -197,10 +198,10 @@ async def replay(
         model = model_name(agent.resources.chat_model)
         screen.show(Text(f"{file.name}: {counted(lines, 'line')}, model {model}", style="dim"))
         if conversation:
-            tally = await play(agent, whole, clock, ConversationPlayer(session))
+            tally = await play(agent, all_steps, clock, ConversationPlayer(session))
         else:
             with screen.progress() as progress:
-                tally = await play(agent, whole, clock, Player(session), progress)
+                tally = await play(agent, all_steps, clock, Player(session), progress)
         tally.questions = len(await unanswered(agent))
         screen.result(tally.as_json(), _summary(tally))
         for failure in tally.failed.values():
@@ -242,7 +243,7 @@ class Tally:
     input_tokens: int = 0
     output_tokens: int = 0
     failed: dict[str, FailureReport] = field(default_factory=dict)
-    """Events that have failed and not succeeded since, by id."""
+    """Events that have failed and not succeeded since, by id; "" stands for a night."""
 
     def add(self, report: Report) -> None:
         """Count a run. An event that failed and then succeeded is no failure any more."""
@@ -254,7 +255,8 @@ class Tally:
         for failure in report["failures"]:
             self.failed[failure["event_id"] or ""] = failure
         for tick in report["ticks"]:
-            self.failed.pop(tick["event_id"] or "-", None)
+            if tick["event_id"]:
+                self.failed.pop(tick["event_id"], None)
         if night is not None:
             self.failed.pop("", None)
 
@@ -281,16 +283,16 @@ class Player:
 
 async def play(
     agent: AsyncAgent,
-    whole: Sequence[Step],
+    all_steps: Sequence[Step],
     clock: Clock,
     player: Player,
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Tally:
     """Play a whole file. `clock` must be the agent's own."""
     tally, before = Tally(), model_use()
-    events = sum(len(step.events) for step in whole)
+    events = sum(len(step.events) for step in all_steps)
     marks = {mark["id"] for mark in (await agent.context.values()).get("handled", [])}
-    for step in whole:
+    for step in all_steps:
         clock.reach([*(event["at"] for event in step.events), *([step.at] if step.at else [])])
         handled = marks | await inbox.already_handled(agent.store, agent.scope, step.ids)
         fresh = [id_ for id_ in step.ids if id_ not in handled]
@@ -306,7 +308,7 @@ async def play(
         if step.request and not report["failures"]:
             mark = HandledMark(id=step.marker, tick=0, at=clock().isoformat())
             await inbox.settle(agent.store, agent.scope, [mark])
-        waiting = await _waiting(agent, step, fresh, report)
+        waiting = await _unreported(agent, step, fresh, report)
         tally.failed |= {failure["event_id"] or "": failure for failure in waiting}
         # A tick that failed without an attempt: a service is left alone, and every tick fails.
         if waiting or any(one["event_id"] and not one["attempts"] for one in report["failures"]):
@@ -316,7 +318,7 @@ async def play(
     return tally
 
 
-async def _waiting(
+async def _unreported(
     agent: AsyncAgent, step: Step, fresh: Sequence[str], report: Report
 ) -> list[FailureReport]:
     told = {*report["context_only"], *report["skipped"]}

@@ -38,14 +38,14 @@ from memory import events, night
 from memory.errors import CircadianError, InputError, StateError
 from memory.events import (
     approvals,
+    by_verdict,
     goals_parked,
     hours_named,
     hours_over,
     inbox,
     next_start,
-    own_sleep,
+    own_sleep_cause,
     parked_events,
-    sorted_out,
     why_idle,
     why_wait,
 )
@@ -216,22 +216,22 @@ class Watch(Watcher):
         self._once(error, "red")
         self._now("trying again")
 
-    def asked(self, tools: list[str]) -> None:
+    def on_work(self, tools: list[str]) -> None:
         """Name the current work at the foot."""
         self._now(", ".join(tools))
 
-    def used(self, outcomes: list[ToolOutcome]) -> None:
+    def on_outcomes(self, outcomes: list[ToolOutcome]) -> None:
         """Name the model's turn at the foot."""
         self._now("thinking")
 
-    def step(self, graph: str, node: str) -> None:
+    def on_step(self, graph: str, node: str) -> None:
         """Name the step of a night, or the beginning of a tick, at the foot."""
         if graph == "sleep":
             self._now(f"asleep · {STEP_NAMES.get(node, node.replace('_', ' '))}")
         elif node == "begin_tick":
             self._now("thinking")
 
-    async def news(self, news: Sequence[News]) -> None:
+    async def on_news(self, news: Sequence[News]) -> None:
         """Show each piece of news."""
         for what, record in news:
             if what == "night":
@@ -302,12 +302,12 @@ class Lines(Watcher):
         """Write the last line."""
         self._say("ended", at_once=at_once)
 
-    def step(self, graph: str, node: str) -> None:
+    def on_step(self, graph: str, node: str) -> None:
         """Write a line for each step of a night."""
         if graph == "sleep":
             self._say("step", step=node)
 
-    async def news(self, news: Sequence[News]) -> None:
+    async def on_news(self, news: Sequence[News]) -> None:
         """Write a line for each piece of news."""
         for what, record in news:
             kind, fields = _line(what, record)
@@ -520,12 +520,12 @@ async def _why_rest(context: AgentContext, state: State) -> str | None:
     if await night.is_due(store, scope) or await night.unfinished_undo(store, scope):
         return None
     items = await inbox.waiting(store, scope, state["handled"])
-    pending = sorted_out(items, settings, context.owners, past=parked_events(state))
+    pending = by_verdict(items, settings, context.owners, past=parked_events(state))
     if pending.context or pending.ignored or pending.ready(state, settings, now):
         return None
     if await approvals.answers(store, scope, state["parked"]):
         return None
-    if own_sleep(state, settings, now, direct=bool(pending.people), busy=not pending.empty()):
+    if own_sleep_cause(state, settings, now, direct=bool(pending.people), busy=not pending.empty()):
         return None
     if hours_over(state, settings, now):
         return None

@@ -11,7 +11,7 @@ from memory.planning.goals import in_hand, update
 from memory.records.tick import Assessment
 from memory.settings import Settings
 from tests.support.tool_calls import goals_of
-from tools.policy import CONTEXTS, limits_of, select_execution_pattern
+from tools.policy import CONTEXTS, assessment_pattern, select_execution_pattern
 
 LARGE = (
     "Plan and hold the harvest festival: find a field, invite the neighbours, order the tables, "
@@ -53,7 +53,7 @@ def test_what_each_class_recommends(
 @pytest.mark.parametrize("text", ["", "Guten Morgen!", "Is dat goed?", "你好", "I like tea"])
 def test_what_is_not_understood_takes_nothing_away(text: str) -> None:
     context = CONTEXTS["tick_event"]
-    narrowed = select_execution_pattern(Settings(), context, limits_of(taken(text)))
+    narrowed = select_execution_pattern(Settings(), context, assessment_pattern(taken(text)))
     assert narrowed == select_execution_pattern(Settings(), context)
 
 
@@ -69,7 +69,7 @@ def test_what_is_not_understood_takes_nothing_away(text: str) -> None:
 def test_a_request_keeps_all_its_iterations_however_short_it_is(text: str) -> None:
     """One message may lead to many steps."""
     context = CONTEXTS["tick_event"]
-    pattern = select_execution_pattern(Settings(), context, limits_of(taken(text)))
+    pattern = select_execution_pattern(Settings(), context, assessment_pattern(taken(text)))
     assert (pattern["mode"], pattern["max_iterations"]) == ("react_loop", 5)
     assert pattern["multi_tool_enabled"] is True
 

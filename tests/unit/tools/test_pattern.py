@@ -15,8 +15,8 @@ from tools.policy import (
     SINGLE_ACTION,
     ContextConfig,
     Limits,
+    assessment_pattern,
     context_pattern,
-    limits_of,
     meet,
     narrowed,
     narrower,
@@ -117,14 +117,14 @@ def test_a_setting_asks_a_person_before_a_dangerous_tool_and_may_be_switched_off
 
 def test_an_assessment_can_narrow_and_never_widen() -> None:
     context, settings = CONTEXTS["tick_event"], Settings(dangerous_requires_confirm=False)
-    narrow = limits_of(assessment(mode="single_action", confirm=True))
+    narrow = assessment_pattern(assessment(mode="single_action", confirm=True))
     pattern = select_execution_pattern(settings, context, narrow)
     assert (pattern["mode"], pattern["max_iterations"]) == ("single_action", 1)
     assert pattern["multi_tool_enabled"] is False
     for key in ("mode", "max_iterations", "dangerous_requires_confirm", "multi_tool_enabled"):
         assert pattern["source_layers"][key] == "assessment"
     assert pattern["source_layers"]["terminal_ends_loop"] == "context"
-    wide = limits_of(assessment(mode="plan_execute", iterations=10))
+    wide = assessment_pattern(assessment(mode="plan_execute", iterations=10))
     assert select_execution_pattern(settings, context, wide) == select_execution_pattern(
         settings, context
     )
@@ -134,7 +134,7 @@ def test_a_value_is_named_for_the_layer_that_narrowed_it_last() -> None:
     """One that only repeats what an earlier layer set has set nothing."""
     context = CONTEXTS["tick_event"]
     for iterations, source in ((5, "static"), (4, "assessment")):
-        limits = limits_of(assessment(iterations=iterations))
+        limits = assessment_pattern(assessment(iterations=iterations))
         pattern = select_execution_pattern(Settings(), context, limits)
         assert pattern["max_iterations"] == iterations
         assert pattern["source_layers"]["max_iterations"] == source
@@ -179,15 +179,15 @@ CONFIRM = Limits(dangerous_requires_confirm=True)
     ],
 )
 def test_the_signal_table_of_the_page(measured: dict[str, Any], limits: Limits) -> None:
-    assert limits_of(assessment(**measured)) == limits
+    assert assessment_pattern(assessment(**measured)) == limits
 
 
 def test_recommendations_narrow_beside_the_signals() -> None:
-    assert limits_of(assessment(iterations=3)) == Limits(max_iterations=3)
-    assert limits_of(assessment(mode="react_loop")) == Limits(mode="react_loop")
-    assert limits_of(assessment(confirm=True)) == CONFIRM
-    assert limits_of(assessment(iterations=3, token_pressure="high")) == AT_MOST_TWO
-    assert limits_of(assessment(iterations=0)).max_iterations == 1
+    assert assessment_pattern(assessment(iterations=3)) == Limits(max_iterations=3)
+    assert assessment_pattern(assessment(mode="react_loop")) == Limits(mode="react_loop")
+    assert assessment_pattern(assessment(confirm=True)) == CONFIRM
+    assert assessment_pattern(assessment(iterations=3, token_pressure="high")) == AT_MOST_TWO
+    assert assessment_pattern(assessment(iterations=0)).max_iterations == 1
 
 
 def test_a_second_assessment_takes_away_and_gives_nothing_back() -> None:
@@ -241,10 +241,10 @@ def test_no_combination_grants_what_an_earlier_layer_withholds(
     layers = [static_pattern(settings, asleep), context_pattern(context)]
     two = composed(select_execution_pattern(settings, context))
     assert all(within(two, layer) for layer in layers)
-    three = composed(select_execution_pattern(settings, context, limits_of(measured)))
-    assert all(within(three, layer) for layer in (*layers, two, limits_of(measured)))
+    three = composed(select_execution_pattern(settings, context, assessment_pattern(measured)))
+    assert all(within(three, layer) for layer in (*layers, two, assessment_pattern(measured)))
     four = composed(
-        select_execution_pattern(settings, context, limits_of(narrower(measured, judged)))
+        select_execution_pattern(settings, context, assessment_pattern(narrower(measured, judged)))
     )
     assert all(within(four, layer) for layer in (*layers, two, three))
 

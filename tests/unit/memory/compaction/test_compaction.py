@@ -14,12 +14,12 @@ from langchain_core.messages import (
 
 from memory.compaction.compaction import (
     MASK,
-    accepted,
+    checked_summary,
     covered_events,
     cut,
+    history_limit,
     marker,
     replaced,
-    room,
     slightly_too_long,
     visible_events,
 )
@@ -84,8 +84,8 @@ def test_the_summary_message_lists_what_it_covers(clock: Clock) -> None:
 def test_after_an_overflow_half_of_the_history_must_go_whatever_the_limit() -> None:
     messages: list[AnyMessage] = [human(n, "word " * 100) for n in range(4)]
     sized = {"limit": 100_000, "share": 0.8, "calibration": 1.0}
-    assert room(messages, overflowed=False, **sized) == 79_999  # type: ignore[arg-type]
-    assert room(messages, overflowed=True, **sized) == (  # type: ignore[arg-type]
+    assert history_limit(messages, overflowed=False, **sized) == 79_999  # type: ignore[arg-type]
+    assert history_limit(messages, overflowed=True, **sized) == (  # type: ignore[arg-type]
         approximate_tokens(messages) // 2
     )
 
@@ -207,8 +207,8 @@ def test_a_summary_that_was_cut_off_is_refused_and_not_asked_for_shorter(
     ended: dict[str, Any],
 ) -> None:
     old, short, long = [HumanMessage("word " * 400)], "They talked.", "word " * 150
-    assert accepted(AIMessage(short), old, 100, 1.0) == short
+    assert checked_summary(AIMessage(short), old, 100, 1.0) == short
     with pytest.raises(ModelError, match="the summary is cut off"):
-        accepted(AIMessage(short, response_metadata=ended), old, 100, 1.0)
+        checked_summary(AIMessage(short, response_metadata=ended), old, 100, 1.0)
     assert slightly_too_long(AIMessage(long), old, 100, 1.0)
     assert not slightly_too_long(AIMessage(long, response_metadata=ended), old, 100, 1.0)

@@ -30,5 +30,5 @@ def test_a_join_is_not_undone_over_somebody_who_began_to_speak() -> None:
         checked = CheckedTargets({}, {}, there)
         for one in back:
             if one["kind"] == "add_entity":
-                checked.check(one)
+                checked.check(one, fits=checked.is_undoable(one))
         assert [*checked.conflicting] == conflicts

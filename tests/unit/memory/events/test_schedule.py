@@ -11,14 +11,14 @@ from langchain_core.messages import HumanMessage
 
 from memory.events.next_action import (
     RECOVERY,
+    fatigued,
     hours_over,
     next_start,
-    over,
-    own_sleep,
+    own_sleep_cause,
     sleep_due,
-    spent,
-    tired,
+    spending_after_tick,
     wake_due,
+    why_only_events,
     window_at,
 )
 from memory.settings import Settings
@@ -39,18 +39,18 @@ def test_without_a_schedule_no_hour_sends_it_to_sleep_or_wakes_it() -> None:
 
 
 def test_fatigue_is_off_by_default_and_waits_while_something_is_pending() -> None:
-    assert not tired(1.0, Settings(), pending=False)
+    assert not fatigued(1.0, Settings(), pending=False)
     set_up = Settings(fatigue_threshold=0.6)
-    assert tired(0.6, set_up, pending=False)
-    assert not tired(0.59, set_up, pending=False)
-    assert not tired(0.9, set_up, pending=True)
+    assert fatigued(0.6, set_up, pending=False)
+    assert not fatigued(0.59, set_up, pending=False)
+    assert not fatigued(0.9, set_up, pending=True)
 
 
 def test_fatigue_does_not_return_at_once_after_a_night_without_relief() -> None:
     settings = Settings(fatigue_threshold=0.6)
-    assert not tired(0.62, settings, pending=False, rested=0.61)
-    assert tired(0.61 + RECOVERY, settings, pending=False, rested=0.61)
-    assert tired(0.6, settings, pending=False, rested=0.2)
+    assert not fatigued(0.62, settings, pending=False, rested=0.61)
+    assert fatigued(0.61 + RECOVERY, settings, pending=False, rested=0.61)
+    assert fatigued(0.6, settings, pending=False, rested=0.2)
 
 
 @given(
@@ -81,7 +81,7 @@ def state(**changes: Any) -> State:
 
 
 def cause(of: State, settings: Settings, now: datetime, **waits: bool) -> SleepCause | None:
-    return own_sleep(of, settings, now, **{"direct": False, "busy": False, **waits})
+    return own_sleep_cause(of, settings, now, **{"direct": False, "busy": False, **waits})
 
 
 def lived(settings: Settings, start: datetime, end: datetime, step: timedelta) -> list[str]:
@@ -237,7 +237,7 @@ SETTINGS = Settings(autonomous_ticks_per_hour=2, tokens_per_day=1_000)
 def after(*ticks: tuple[datetime, int, bool], held: Spending = FRESH) -> Spending:
     """What is held after these ticks: time, tokens, of its own."""
     for now, tokens, autonomous in ticks:
-        held = spent(held, now, tokens=tokens, autonomous=autonomous)
+        held = spending_after_tick(held, now, tokens=tokens, autonomous=autonomous)
     return held
 
 
@@ -253,7 +253,7 @@ def test_ticks_of_its_own_are_counted_by_the_hour_and_all_tokens_by_the_day() ->
 
 def test_hours_and_days_are_utcs() -> None:
     east = datetime(2026, 3, 3, 1, 30, tzinfo=timezone(timedelta(hours=3)))
-    held = spent(FRESH, east, tokens=1, autonomous=True)
+    held = spending_after_tick(FRESH, east, tokens=1, autonomous=True)
     assert (held["hour"], held["day"]) == ("2026-03-02T22", "2026-03-02")
 
 
@@ -281,17 +281,17 @@ def test_over_its_budget_only_events_are_answered_until_the_hour_or_day_is_over(
     ticks: list[Any], last: Any, until: datetime, told: str
 ) -> None:
     held = after(*ticks)
-    assert over(held, SETTINGS, NOW) is None
+    assert why_only_events(held, SETTINGS, NOW) is None
     held = after(last, held=held)
-    assert over(held, SETTINGS, until - timedelta(seconds=1)) == told
-    assert over(held, SETTINGS, until) is None
+    assert why_only_events(held, SETTINGS, until - timedelta(seconds=1)) == told
+    assert why_only_events(held, SETTINGS, until) is None
 
 
 @pytest.mark.parametrize("name", ["autonomous_ticks_per_hour", "tokens_per_day"])
 def test_a_limit_of_zero_leaves_nothing_at_any_time(name: str) -> None:
     settings = Settings(**{name: 0})
-    assert over(FRESH, settings, NOW) == f"{name} is 0: only events are answered."
-    assert over(FRESH, Settings(), NOW) is None
+    assert why_only_events(FRESH, settings, NOW) == f"{name} is 0: only events are answered."
+    assert why_only_events(FRESH, Settings(), NOW) is None
 
 
 def test_one_time_far_ahead_does_not_hold_the_assistant_until_then() -> None:
@@ -303,20 +303,17 @@ def test_one_time_far_ahead_does_not_hold_the_assistant_until_then() -> None:
         "day": "2026-03-02",
         "tokens": 1_200,
     }
-    assert over(held, SETTINGS, NOW) is not None
-    assert over(held, SETTINGS, NOW + timedelta(days=1)) is None
+    assert why_only_events(held, SETTINGS, NOW) is not None
+    assert why_only_events(held, SETTINGS, NOW + timedelta(days=1)) is None
 
 
 def test_hours_edited_by_hand_break_nothing() -> None:
     for text in ("soon", "2026-03-02Tlate", "0"):
-        held = spent(
-            {"hour": text, "autonomous_ticks": 1, "day": text, "tokens": 1},
-            NOW,
-            tokens=1,
-            autonomous=True,
-        )
-        over(held, SETTINGS, NOW)
-        assert spent(held, NOW + timedelta(days=1), tokens=1, autonomous=True)["tokens"] == 1
+        edited: Spending = {"hour": text, "autonomous_ticks": 1, "day": text, "tokens": 1}
+        held = spending_after_tick(edited, NOW, tokens=1, autonomous=True)
+        why_only_events(held, SETTINGS, NOW)
+        held = spending_after_tick(held, NOW + timedelta(days=1), tokens=1, autonomous=True)
+        assert held["tokens"] == 1
 
 
 TIMES = st.datetimes(timezones=st.just(UTC))
@@ -330,4 +327,4 @@ def test_only_a_later_hour_or_day_takes_something_off(times: list[datetime], now
     new_hour, new_day = stamp[:13] > held["hour"], stamp[:10] > held["day"]
     assert more["autonomous_ticks"] == 1 + (0 if new_hour else held["autonomous_ticks"])
     assert more["tokens"] == 10 + (0 if new_day else held["tokens"])
-    assert over(more, Settings(autonomous_ticks_per_hour=1), now) is not None
+    assert why_only_events(more, Settings(autonomous_ticks_per_hour=1), now) is not None

@@ -17,8 +17,8 @@ from nodes.night.consolidate_entities import (
     EntityNews,
     Numbering,
     attributes_prompt,
+    decide_attributes,
 )
-from nodes.night.consolidate_entities import decided as consolidate_entities_decided
 from nodes.night.dream import Dream, decided, dream_prompt, shown_facts
 from tests.support.night_memories import NOW, ada, fact, observation
 
@@ -202,7 +202,7 @@ async def attributes(*observations: Observation) -> dict[str, tuple[str, list[st
     one: Any = {**ada(), "observations": list(observations)}
     batch = [EntityNews(one, observations=observations, known=list(one["attributes"]))]
     given = await read(batch)
-    made = consolidate_entities_decided(given, batch, Settings(min_observations=1), now=NOW)
+    made = decide_attributes(given, batch, Settings(min_observations=1), now=NOW)
     assert (len(made.operations), made.refused) == (1, [])
     return {each.name: (each.value, each.evidence) for each in given}
 

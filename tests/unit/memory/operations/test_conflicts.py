@@ -7,7 +7,7 @@ import pytest
 
 from memory.facts.semantic import SemanticMemory
 from memory.night.relations import settle
-from memory.night.undo import changed_since, inverse
+from memory.night.undo import apply_conflicts, inverse
 from memory.records.operations import (
     add_entry,
     add_fact,
@@ -195,4 +195,4 @@ async def test_a_waiting_night_is_out_of_date_once_memory_has_what_it_would_chan
 ) -> None:
     await memory.apply([meanwhile])
     store, semantic, scope = memory.store, memory.semantic, memory.scope
-    assert await changed_since([planned], store=store, semantic=semantic, scope=scope) == named
+    assert await apply_conflicts([planned], store=store, semantic=semantic, scope=scope) == named

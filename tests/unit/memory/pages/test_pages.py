@@ -23,7 +23,7 @@ def attribute(value: str, *evidence: str) -> Attribute:
 
 
 def made(attributes: dict[str, Attribute], *facts: Fact) -> list[tuple[str | None, list[str]]]:
-    page = pages.made("ada", attributes, facts)
+    page = pages.page_of("ada", attributes, facts)
     return [(line["attribute"], line["facts"]) for line in page["lines"]] if page else []
 
 
@@ -44,7 +44,7 @@ def test_an_attribute_in_the_words_of_a_fact_is_shown_as_that_fact() -> None:
 
 def test_an_attribute_without_a_fact_that_holds_has_no_line() -> None:
     assert made({"home": attribute("Lives in Oslo.", "o1", "gone")}) == []
-    assert pages.made("ada", {}, []) is None
+    assert pages.page_of("ada", {}, []) is None
 
 
 def test_a_full_page_keeps_what_is_important_and_then_what_is_new() -> None:
@@ -117,7 +117,7 @@ def test_what_only_strangers_say_does_not_stand_on_the_page_of_a_project(
 def test_a_line_whose_facts_fell_is_not_shown(fallen: str) -> None:
     known = {"home": attribute("Lives in Oslo.", "a", "b")}
     facts = [dated("a", 1), dated("b", 2), dated("c", 3)]
-    page = pages.made("ada", known, facts)
+    page = pages.page_of("ada", known, facts)
     assert page is not None
     assert shown(page, known, *facts) == ["home: Lives in Oslo.", "Ada grows bean c."]
     after = [{**one, "invalid_at": DAY.format(9)} if one["op"] == fallen else one for one in facts]
@@ -127,16 +127,16 @@ def test_a_line_whose_facts_fell_is_not_shown(fallen: str) -> None:
 
 def test_contradictions_stand_on_a_page_while_both_hold() -> None:
     one, other = dated("a", 1, disputed=["b"]), dated("b", 2, disputed=["a"])
-    assert pages.disputes_made([one, other]) == {
+    assert pages.page_of_disputes([one, other]) == {
         "id": pages.DISPUTES,
         "lines": [{"attribute": None, "facts": ["b", "a"]}],
     }
-    assert pages.disputes_made([one, {**other, "invalid_at": DAY.format(9)}]) is None
+    assert pages.page_of_disputes([one, {**other, "invalid_at": DAY.format(9)}]) is None
 
 
 def test_facts_that_name_a_day_stand_on_a_page_whatever_the_day_is() -> None:
     facts = [dated("a", 1, "Ada pays on 6 May 2026."), dated("b", 1), dated("c", 1, "Due 7 May.")]
-    page = pages.dated_made(facts)
+    page = pages.page_of_dated(facts)
     assert page is not None
     assert [line["facts"] for line in page["lines"]] == [["c"], ["a"]]
 
@@ -144,11 +144,11 @@ def test_facts_that_name_a_day_stand_on_a_page_whatever_the_day_is() -> None:
 def test_facts_in_doubt_stand_on_a_page_with_what_fell() -> None:
     fell = {**dated("a", 1), "invalid_at": DAY.format(3)}
     doubtful = dated("b", 2, depends_on=["a"], doubtful=["a"])
-    assert pages.doubts_made([fell, doubtful]) == {  # type: ignore[list-item] # a fact that fell
+    assert pages.page_of_doubts([fell, doubtful]) == {  # type: ignore[list-item] # a fact that fell
         "id": pages.DOUBTS,
         "lines": [{"attribute": None, "facts": ["b", "a"]}],
     }
-    assert pages.doubts_made([{**doubtful, "invalid_at": DAY.format(9)}]) is None
+    assert pages.page_of_doubts([{**doubtful, "invalid_at": DAY.format(9)}]) is None
     (line,) = lines_of([(None, ["b"])], doubtful)
     assert line.doubtful
     page = pages.ShownPage("ada", "Ada", (line,))
