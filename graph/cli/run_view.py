@@ -450,8 +450,8 @@ def _section(group: ChangeGroup, shown: Sequence[Change]) -> list[RenderableType
     if left := len(group.changes) - len(shown):
         rows.add_row("", Text(f"and {left:,} more", style="dim"))
     parts: list[RenderableType] = [Text(), Text(group.title, style="bold")]
-    if group.told:
-        parts.append(Padding(Text(one_line(group.told), style="dim"), (0, 0, 0, 1)))
+    if group.note:
+        parts.append(Padding(Text(one_line(group.note), style="dim"), (0, 0, 0, 1)))
     return [*parts, Padding(rows, (0, 0, 0, 1))] if shown else parts
 
 
