@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from graph.console import counted
 from graph.use_cases import Labels
-from memory.records import Operation, told
+from memory.records import Operation, with_values
 
 
 class Side(NamedTuple):
@@ -73,7 +73,7 @@ class NightChanges(NamedTuple):
 
     def of(self, *kinds: str) -> Iterator[Any]:
         """The operations of these kinds. Any, because the kind determines the keys of `after`."""
-        return (one for one in told(self.operations) if one["kind"] in kinds)
+        return (one for one in with_values(self.operations) if one["kind"] in kinds)
 
     def links(self, relation: str) -> list[Any]:
         """The operations that link two facts by this relation."""
@@ -231,10 +231,6 @@ def _faded(night: NightChanges) -> ChangeGroup:
     changes = [
         Change(_entry(one["before"]), None, one["reason"], gone=night.applied)
         for one in night.of("prune_entry")
-    ]
-    changes += [
-        Change(night.fact(one["target"]), None, one["reason"], gone=night.applied)
-        for one in night.of("remove_fact")
     ]
     loose = len(list(night.of("unlink")))
     note = f"Removed {counted(loose, 'link')} to memories that are gone." if loose else ""
