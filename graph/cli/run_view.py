@@ -60,7 +60,7 @@ CLEAR = "`circadian clear-stop` clears the stop"
 class ProgressScreen(Listener):
     """A spinner that names the current work, below the finished steps of a night.
 
-    Nothing stays on the screen; without a terminal nothing is shown.
+    It clears itself at the end; without a terminal it shows nothing.
     """
 
     def __init__(self, screen: Screen, doing: str) -> None:
@@ -75,7 +75,7 @@ class ProgressScreen(Listener):
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._still()
+        self._stop()
 
     def night(self, event: NightEvent) -> None:
         """Show the step that goes on, and each that has ended."""
@@ -96,7 +96,7 @@ class ProgressScreen(Listener):
         else:
             self._live.update(shown)
 
-    def _still(self) -> None:
+    def _stop(self) -> None:
         if self._live is not None:
             self._live.stop()
         self._live = None
@@ -112,14 +112,14 @@ class Talk(ProgressScreen):
         self._words: Words | None = None
 
     def __exit__(self, *error: object) -> None:
-        self._still()
+        self._stop()
         self._end_line()
 
     def words(self, text: str, message_id: str) -> None:
         """Print words of an answer; another answer begins on a new line."""
         if self._screen.json:
             return
-        self._still()
+        self._stop()
         if self._message != message_id:
             self._end_line()
         self._message = message_id
@@ -396,7 +396,7 @@ def steps_view(steps: Sequence[NightStep]) -> Table:
 
 
 def nights_view(nights: Sequence[NightLine], year: int | None = None) -> RenderableType:
-    """All nights, a line each, oldest first. `year`: goes without saying; None: the newest's."""
+    """All nights, a line each, oldest first. `year`: is left out of dates; default the newest's."""
     if not nights:
         return Text("There has been no night yet; `circadian sleep` starts one.")
     year = year or here(nights[-1]["started"]).year
@@ -494,7 +494,7 @@ def _endings(report: NightReport, *, everything: bool) -> list[RenderableType]:
 
 
 def _left(report: NightReport) -> dict[str, int]:
-    """How much of each kind the next night takes up; what is not in WORDS is among the entries."""
+    """How much of each kind the next night takes up. Other steps leave entries: `held` counts."""
     left = {**report.get("left", {}), "consolidate": len(report["held"])}
     return {step: left[step] for step in WORDS if left.get(step)}
 
