@@ -148,7 +148,7 @@ async def recall(
         queries, limit: an empty query or a limit below 1 is an InputError.
         scope, semantic, store: whose memory, and where it is.
         now, settings: for recency (UTC), and of recall.
-        max_tokens: for a prompt: long memories are shortened, and what hardly matches is left out.
+        max_tokens: for a prompt: long memories are shortened, unimportant weak ones left out.
         include_superseded: also facts that no longer hold, marked; so does a query about the past.
         facts_only: neither journal entries nor links, as for a night that works on the entries.
         visible: ids of events and entries that are shown; what comes from these alone is left out.
