@@ -1,6 +1,6 @@
 """The size of the context before and after a night's compaction.
 
-The specification's example: 50 messages of 70,000 tokens become 21 of about 15,000. The first run
+The original design's example: 50 messages of 70,000 tokens become 21 of about 15,000. The first run
 has a model that writes a summary of usual length. In the second run the model fails, and an extract
 of the conversation takes the summary's place.
 
@@ -107,7 +107,7 @@ async def measured() -> list[Row]:
 
 
 def table(rows: list[Row]) -> Table:
-    """The rows, compared with the specification's figures."""
+    """The rows, compared with the original design's figures."""
     shown = Table(title="The context before and after a compaction")
     for name in ("model", "messages", "after", "tokens", "after", "less", "by"):
         shown.add_column(name, justify="left" if name in ("model", "by") else "right")

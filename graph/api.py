@@ -1,4 +1,4 @@
-"""The agent: one object whose methods are the use cases, also for blocking callers; opening it."""
+"""The agent as one object whose methods are the use cases, asynchronous or blocking; opening it."""
 
 from __future__ import annotations
 
@@ -112,9 +112,9 @@ class AsyncAgent:
     async def aget_state(
         self, /, config: RunnableConfig | None = None, *, subgraphs: bool = False
     ) -> StateSnapshot:
-        """The thread's last checkpoint, with what is under way in it; takes no lock.
+        """The thread's last checkpoint, and what is under way in it; takes no lock.
 
-        Its values are copies: messages are kept while they are in use, and must not change there.
+        The values are copies: the saver shares its message objects, which must not be changed.
         """
         found = await self.context.snapshot(config, subgraphs=subgraphs)
         return found._replace(values=deepcopy(found.values))
@@ -140,8 +140,8 @@ class AsyncAgent:
 
         Raises:
             BusyError: another process holds the agent.
-            InputError: `config` is not a config, or belongs to another agent; or there is no such
-                key in the state, which LangGraph would ignore.
+            InputError: `config` is not a config, or belongs to another agent; or `values` has a key
+                that is not in the state, which LangGraph would silently ignore.
         """
         if unknown := set(config or {}) - RunnableConfig.__annotations__.keys():
             raise InputError(
@@ -153,7 +153,7 @@ class AsyncAgent:
         async with self.context.lock():
             bound = self.config(config)
             if as_node is None and not (await self.graph.aget_state(bound)).values:
-                as_node = "intake"
+                as_node = "intake"  # LangGraph cannot tell who wrote a thread without a state
             edit = None if values is None else dict(values)
             return await self.graph.aupdate_state(bound, edit, as_node=as_node, task_id=task_id)
 
@@ -185,7 +185,7 @@ def _blocking(
 ) -> Callable[Concatenate[Agent, P], R]:
     @wraps(method)
     def call(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.call(method(self.handle, *args, **kwargs))
+        return self.call(method(self.asynchronous, *args, **kwargs))
 
     return call
 
@@ -196,7 +196,7 @@ def _collecting(
     @wraps(method)
     def call(self: Agent, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
         async def every() -> list[R]:
-            return [item async for item in method(self.handle, *args, **kwargs)]
+            return [item async for item in method(self.asynchronous, *args, **kwargs)]
 
         return iter(self.call(every()))
 
@@ -206,15 +206,15 @@ def _collecting(
 class Agent:
     """One agent, for blocking use. Made by `open_agent` and `open_agents`."""
 
-    def __init__(self, loop: BackgroundLoop, handle: AsyncAgent) -> None:
-        self._loop, self._handle = loop, handle
+    def __init__(self, loop: BackgroundLoop, asynchronous: AsyncAgent) -> None:
+        self._loop, self._asynchronous = loop, asynchronous
 
     @property
-    def handle(self) -> AsyncAgent:
+    def asynchronous(self) -> AsyncAgent:
         """The asynchronous agent behind this one. Raises InputError once it is closed."""
         if not self._loop.is_open:
             raise InputError("the agent is closed: open it again")
-        return self._handle
+        return self._asynchronous
 
     def close(self) -> None:
         """Close the agent, and all others that were opened with it. Idempotent."""
@@ -231,7 +231,7 @@ class Agent:
 
         The next run resumes a run whose stream was left early.
         """
-        yield from self._loop.stream(self.handle.astream(input, config, **options))
+        yield from self._loop.stream(self.asynchronous.astream(input, config, **options))
 
     invoke = _blocking(AsyncAgent.ainvoke)
     post = _blocking(AsyncAgent.post)
@@ -271,8 +271,8 @@ class Agents:
     settings: Settings
     lock_timeout: float
     """Seconds to wait for an agent that another process holds."""
-    usual: str = "default"
-    """The name of an agent that is not named."""
+    default_name: str = "default"
+    """The agent that is opened if no name is given."""
     _queues: weakref.WeakValueDictionary[str, asyncio.Lock] = field(
         default_factory=weakref.WeakValueDictionary
     )
@@ -313,11 +313,11 @@ class BlockingAgents:
     """The agents of one data folder or database, for blocking use. Made by `open_agents`."""
 
     def __init__(self, loop: BackgroundLoop, agents: Agents) -> None:
-        self._loop, self.handle = loop, agents
+        self._loop, self.asynchronous = loop, agents
 
     def agent(self, name: str, *, user: str = LOCAL_USER) -> Agent:
         """As `Agents.agent`; it is closed together with all others."""
-        return Agent(self._loop, self.handle.agent(name, user=user))
+        return Agent(self._loop, self.asynchronous.agent(name, user=user))
 
     def close(self) -> None:
         """Close all agents. Idempotent."""
@@ -325,7 +325,7 @@ class BlockingAgents:
 
 
 class open_agents:
-    """Open a data folder or a database for many agents of many users; arguments as `open_agent`.
+    """Open a folder or database for many agents (a context manager); arguments as `open_agent`.
 
     `async with open_agents() as agents: await agents.agent("default", user="ada").ainvoke(...)`,
     or without `async` and `await`: then `agent(...)` gives blocking agents. Raises as `open_agent`.
@@ -359,8 +359,8 @@ class open_agents:
             stack.callback(home.close)
             saver = await stack.enter_async_context(open_saver(home, keep=kept.checkpoints_kept))
             store = await stack.enter_async_context(open_store(home))
-            wait, usual = deployment.lock_timeout, deployment.agent
-            agents = Agents(home, saver, store, resources, kept, wait, usual)
+            wait, default_name = deployment.lock_timeout, deployment.agent
+            agents = Agents(home, saver, store, resources, kept, wait, default_name)
             stack.push_async_callback(agents.streams.close)
             self._stack = stack.pop_all()
         return agents
@@ -377,7 +377,7 @@ class open_agents:
             self._loop.close()
 
     async def prepare(self, deployment: Deployment) -> tuple[Installation, Resources]:
-        """What runs depend on, and the installation with its memory: to be closed."""
+        """The installation, which the caller closes, and the resources of its runs."""
         if self._folder is not None:
             deployment = deployment.model_copy(update={"folder": Path(self._folder)})
         if not self._mcp:
@@ -423,27 +423,27 @@ class open_agents:
 
 
 class open_agent:
-    """Open one agent of one data folder or database; blocking agents are also closed at exit.
+    """Open one agent (a context manager). A blocking agent still open is closed at exit.
 
     Args:
         data: the data folder; default the database of CIRCADIAN_DATABASE_URL, else the folder
             CIRCADIAN_DATA, else `./.circadian`.
         agent: the agent's name; default CIRCADIAN_AGENT, else `default`.
         model: a name (`offline`, `openai:...`) or any LangChain chat model.
-        embedder: a name or any LangChain embeddings; fixed once the data folder or database is
-            made.
-        settings: how the agent behaves: `Settings`, or a dict of some of its fields. They are taken
-            as they are, and no file is read. A `Configuration` (`memory.settings.configured`) says
-            where and with what, too. Default: the settings file, and the CIRCADIAN_ variables
-            before it.
+        embedder: a name or any LangChain embeddings; chosen when the data folder or database is
+            created. Later only `circadian reindex` changes it.
+        settings: how the agent behaves: `Settings`, or a dict of some of its fields; then no
+            settings file is read. A `Configuration` (`memory.settings.configured`) also says where
+            the data is and which models are used. Default: the settings file, overridden by the
+            CIRCADIAN_ variables.
         tools: tools in addition to the built-in ones and those of CIRCADIAN_EXTENSIONS and
             CIRCADIAN_MCP. A plain function with a docstring and annotated arguments is one; a
             person is asked before it runs. `tools.registry.registered` declares another category.
         components: prompt components in addition to the built-in ones and those of
             CIRCADIAN_EXTENSIONS; make them with `memory.prompt.components.component`.
-        folder: a working folder, whose files the agent reads, and changes after a person approved;
-            default CIRCADIAN_FOLDER, else none.
-        mcp: False starts none of the servers that CIRCADIAN_MCP names, for looking only.
+        folder: a working folder. The agent may read its files, and changes them only with a
+            person's approval; default CIRCADIAN_FOLDER, else none.
+        mcp: False starts none of the servers of CIRCADIAN_MCP; for callers that only read.
         clock: gives the time, UTC; default the wall clock.
 
     Raises:
@@ -483,7 +483,7 @@ class open_agent:
 
     async def __aenter__(self) -> AsyncAgent:
         agents = await self._agents.__aenter__()
-        agent = agents.agent(self._agent or agents.usual)
+        agent = agents.agent(self._agent or agents.default_name)
         try:
             # For entries that a crash left unindexed.
             await repair(agent.store, agent.resources.semantic, agent.scope)
@@ -517,11 +517,11 @@ def make_graph(
     mcp: bool = True,
     clock: Callable[[], datetime] = utc_now,
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """The compiled graph with a checkpointer and a store of your own, for blocking calls or not.
+    """The compiled graph over your checkpointer and store, for blocking and asynchronous calls.
 
     Each thread is an agent. Facts are in `data`, everything else is in the store. A thread's
     settings are the context of a run: `graph.invoke(input, config, context={"persona": "..."})`.
-    Unlike the handles of `open_agent` it takes no lock: runs of a thread must follow each other.
+    Unlike `open_agent` it takes no lock: run a thread's runs one after another.
     Other arguments as `open_agent`, and it raises as that does. Blocks.
     """
     opening = open_agents(
@@ -548,7 +548,7 @@ def make_graph(
 def compiled(
     saver: BaseCheckpointSaver[Any], store: BaseStore
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """The graph over this saver and store. Loads the nodes, because only runs need them."""
+    """The graph over this saver and store. Loads the nodes, which readers do not need."""
     from graph.builder import builder
 
     return builder.compile(checkpointer=saver, store=store, name="agent")
@@ -557,7 +557,9 @@ def compiled(
 def _chat_model(
     given: str | BaseChatModel | None, deployment: Deployment
 ) -> Callable[[], BaseChatModel]:
-    """Gives the model. One that may be set wrongly is loaded here, the offline one when needed."""
+    """A function that gives the model. The offline model is loaded at first use; any other at once,
+    so that a wrong name or key is an error now.
+    """
     if given is None or isinstance(given, str):
         given = given or deployment.model
         if given == models.OFFLINE:

@@ -235,6 +235,7 @@ sleeping.add_conditional_edges("consolidate", next_in_night, ["consolidate", "ap
 sleeping.add_conditional_edges("apply_operations", next_in_night, [*DREAMING, *ENDING])
 
 for place, step in enumerate(DREAMING[:-1]):
+    # A step may come again, never an earlier one.
     sleeping.add_conditional_edges(step, next_in_night, [*DREAMING[place:], *ENDING[:2]])
 
 sleeping.add_conditional_edges("extract_facts", after_extraction)

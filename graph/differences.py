@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from graph.console import counted
 from graph.use_cases import Labels
-from memory.records import Operation, told
+from memory.records import Operation, with_values
 
 
 class Side(NamedTuple):
@@ -31,8 +31,8 @@ class Change(NamedTuple):
     note: str = ""
     stays: bool = False
     """Whether both sides hold, and neither replaces the other."""
-    over: bool = False
-    """Whether the side before no longer holds, or is gone."""
+    gone: bool = False
+    """Whether the side before no longer holds or exists."""
 
 
 class ChangeGroup(NamedTuple):
@@ -41,7 +41,7 @@ class ChangeGroup(NamedTuple):
     key: str
     title: str
     changes: list[Change]
-    told: str = ""
+    note: str = ""
     """What the group says besides its changes."""
 
     @property
@@ -56,6 +56,7 @@ MARKS = {
     "below_threshold": "not important enough for facts",
     "faded": "faded: old and of little importance",
 }
+"""What became of journal entries, by their mark."""
 
 
 class NightChanges(NamedTuple):
@@ -72,7 +73,7 @@ class NightChanges(NamedTuple):
 
     def of(self, *kinds: str) -> Iterator[Any]:
         """The operations of these kinds. Any, because the kind determines the keys of `after`."""
-        return (one for one in told(self.operations) if one["kind"] in kinds)
+        return (one for one in with_values(self.operations) if one["kind"] in kinds)
 
     def links(self, relation: str) -> list[Any]:
         """The operations that link two facts by this relation."""
@@ -93,8 +94,8 @@ class NightChanges(NamedTuple):
 
     def pair(self, before: str, after: str, note: str, *, stays: bool = False) -> Change:
         """Two facts; the second replaces the first unless both stay."""
-        over = not stays and before in self.ended
-        return Change(self.fact(before), self.fact(after), note, stays, over)
+        gone = not stays and before in self.ended
+        return Change(self.fact(before), self.fact(after), note, stays, gone)
 
 
 def differences(night: NightChanges) -> list[ChangeGroup]:
@@ -108,11 +109,11 @@ def differences(night: NightChanges) -> list[ChangeGroup]:
         _concluded(night),
         _written(night),
         _linked(night),
-        _forgotten(night),
-        _weighed(night),
+        _faded(night),
+        _scored(night),
         _settled(night),
     ]
-    return [group for group in groups if group.changes or group.told]
+    return [group for group in groups if group.changes or group.note]
 
 
 def taken_back(groups: Sequence[ChangeGroup]) -> str:
@@ -123,7 +124,7 @@ def taken_back(groups: Sequence[ChangeGroup]) -> str:
 
 
 def _replacements(night: NightChanges, *, joined: bool) -> list[tuple[str, str, str]]:
-    """(fact, the fact that replaces it, why); `joined`: only for facts that say the same."""
+    """(fact, its successor, why). `joined`: pairs that say the same; else all others."""
     duplicates = {
         frozenset((one["target"], one["after"]["other"])) for one in night.links("duplicates")
     }
@@ -138,10 +139,12 @@ def _replacements(night: NightChanges, *, joined: bool) -> list[tuple[str, str, 
 def _learned(night: NightChanges) -> ChangeGroup:
     """New facts, except facts that replace others or were replaced at once."""
     pairs = [*_replacements(night, joined=False), *_replacements(night, joined=True)]
-    below = {op for pair in pairs for op in pair[:2]}
+    shown_elsewhere = {op for pair in pairs for op in pair[:2]}
     facts = list(night.of("add_fact"))
     changes = []
-    for op, fact in ((one["target"], one["after"]) for one in facts if one["target"] not in below):
+    for op, fact in ((one["target"], one["after"]) for one in facts):
+        if op in shown_elsewhere:
+            continue
         cited = fact["source_events"] or fact["source_entries"]
         side = Side(fact["text"], fact["speaker"], fact["valid_from"], cited, night.ids.get(op))
         changes.append(Change(None, side))
@@ -159,7 +162,7 @@ def _changed(night: NightChanges) -> ChangeGroup:
 def _joined(night: NightChanges) -> ChangeGroup:
     changes = [
         # What the first fact said still holds: the second one says it too.
-        night.pair(before, after, why or "both say the same")._replace(over=False)
+        night.pair(before, after, why or "both say the same")._replace(gone=False)
         for before, after, why in _replacements(night, joined=True)
     ]
     pairs = counted(len(changes), "pair that says", "pairs that say")
@@ -224,22 +227,18 @@ def _linked(night: NightChanges) -> ChangeGroup:
     return ChangeGroup("linked", title + more, changes)
 
 
-def _forgotten(night: NightChanges) -> ChangeGroup:
+def _faded(night: NightChanges) -> ChangeGroup:
     changes = [
-        Change(_entry(one["before"]), None, one["reason"], over=night.applied)
+        Change(_entry(one["before"]), None, one["reason"], gone=night.applied)
         for one in night.of("prune_entry")
-    ]
-    changes += [
-        Change(night.fact(one["target"]), None, one["reason"], over=night.applied)
-        for one in night.of("remove_fact")
     ]
     loose = len(list(night.of("unlink")))
     note = f"Removed {counted(loose, 'link')} to memories that are gone." if loose else ""
-    title = f"Forgot {counted(len(changes), 'memory', 'memories')}"
-    return ChangeGroup("forgotten", title, changes, note)
+    title = f"Let {counted(len(changes), 'memory', 'memories')} fade"
+    return ChangeGroup("faded", title, changes, note)
 
 
-def _weighed(night: NightChanges) -> ChangeGroup:
+def _scored(night: NightChanges) -> ChangeGroup:
     rows = []
     for operation in night.of("score_entry"):
         was, now = operation["before"]["importance"], operation["after"]["importance"]
@@ -248,7 +247,7 @@ def _weighed(night: NightChanges) -> ChangeGroup:
         note = f"importance {was} → {now}" if was != now else f"importance {now}"
         rows.append((now, Change(None, side._replace(id=operation["target"]), note, stays=True)))
     rows.sort(key=lambda row: -row[0])
-    return ChangeGroup("weighed", f"Weighed {_entries(len(rows))}", [change for _, change in rows])
+    return ChangeGroup("scored", f"Scored {_entries(len(rows))}", [change for _, change in rows])
 
 
 def _settled(night: NightChanges) -> ChangeGroup:

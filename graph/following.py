@@ -40,19 +40,19 @@ _NEWS = {
 
 
 STEP_NAMES = {
-    "score_importance": "weigh what happened",
-    "consolidate": "make it into facts",
+    "score_importance": "score what happened",
+    "consolidate": "make facts",
     "settle": "settle the unimportant",
     "dream": "compare with what is known",
     "prune_links": "look for loose links",
-    "consolidate_entities": "people and things",
-    "write_pages": "what holds now",
+    "consolidate_entities": "update people and things",
+    "write_pages": "update pages",
     "reflect": "reflect",
-    "prune": "forget the unimportant",
-    "extract_facts": "save facts from the history",
+    "prune": "let the unimportant fade",
+    "extract_facts": "journal conclusions from the history",
     "compact": "compact the history",
     "weigh_night": "weigh what would change",
-    "apply_operations": "write it down",
+    "apply_operations": "apply the changes",
     "record_night": "end the night",
 }
 
@@ -214,7 +214,7 @@ async def follow(
 
 
 def progress(event: NightEvent) -> str:
-    """`weigh what happened: 20 of 52, 2 calls`, with the counts that are known."""
+    """`score what happened: 20 of 52, 2 calls`, with the counts that are known."""
     counts = [f"{event['done']:,} of {event['of']:,}"] if event["of"] else []
     counts += [counted(event["llm_calls"], "call")] if event["llm_calls"] else []
     name = STEP_NAMES.get(event["step"], event["step"])

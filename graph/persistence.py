@@ -70,7 +70,7 @@ async def open_store(home: Installation, *, served: bool = False) -> AsyncIterat
 
 @asynccontextmanager
 async def checkpointer() -> AsyncIterator[Saver]:
-    """A server's checkpoints. While they are open, no agent runs outside of servers.
+    """A server's checkpoints. While they are open, only servers can run an agent.
 
     A data folder has one server at a time; a database is shared by several.
 

@@ -12,14 +12,16 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from memory import audit, entities, journal, night, transfer
-from memory import events as emergency
 from memory.audit import of_mode_change
 from memory.events import (
+    CONTROLS,
     Judged,
     Pending,
     approvals,
     at_least,
     by_verdict,
+    entry_in,
+    forget_stop,
     goals_parked,
     hours_named,
     hours_over,
@@ -31,6 +33,9 @@ from memory.events import (
     settled,
     shared_after,
     spending_after_look,
+    stop_asked_by,
+    stop_sentence,
+    take_in,
     why_idle,
     why_wait,
 )
@@ -111,7 +116,7 @@ async def intake(
         visit.store = await visit.read_ahead()
         # Before new input: an id that the run before handled must be known as handled.
         await visit.settle()
-    # These marks are in a checkpoint; marks that this visit sets are not yet.
+    # Where no checkpoint is held back, as on a server, these are on disk; this visit's are not.
     committed = visit.state["handled"] if stored_values(config) is None else []
     if visit.first:
         if not undo_looked_for(config):  # `open_agent` looked before it began the run
@@ -129,7 +134,7 @@ async def intake(
     visit.change(**rolled_up(visit.state, visit.now))
     visit.log += audit.of_goals(goals, visit.state["goals"], **visit.place, origin=None)
     if visit.take_request() == "clear_stop":
-        await emergency.forget_stop(visit.store, visit.scope)
+        await forget_stop(visit.store, visit.scope)
     await visit.take_bounds()
     visit.carry_out(await visit.decision())
     visit.show_waiting()
@@ -258,7 +263,7 @@ def _resumed(parked: ParkedTick) -> NextTurn:
 
 
 class _Visit:
-    """One visit of `intake`: the state as it becomes, the update that makes it so, and its log.
+    """One visit of `intake`: the new state, the update that leads to it, and its audit entries.
 
     The methods stand in the order in which the node calls them.
     """
@@ -321,16 +326,16 @@ class _Visit:
         ids = dict.fromkeys(
             str(one["id"]) for one in [*self.state["handled"], *events] if "id" in one
         )
-        read = (inbox.INBOX, journal.UNINDEXED, episodes.INDEXING, emergency.CONTROLS, night.OPEN)
+        read = (inbox.INBOX, journal.UNINDEXED, episodes.INDEXING, CONTROLS, night.OPEN)
         lists = [self.scope.namespace(name) for name in read]
         return await read_ahead(self.store, lists, inbox.were_handled(self.scope, ids))
 
     async def settle(self) -> None:
-        """Remove events from the inbox whose ticks are in a checkpoint on disk.
+        """Remove from the inbox the events whose ticks are on disk.
 
-        A run's first visit has its state from disk, so that all of its marks count; a run before
-        that came to its end has settled them already. A later visit goes by the checkpoint that
-        this run stored last. On a server the marks wait for the next run.
+        The first visit of a run read its state from disk: all its marks count. A later visit goes
+        by the last checkpoint that this run stored; on a server, where that is unknown, the marks
+        wait for the next run.
         """
         marks = self.state["handled"]
         if self.first:
@@ -348,12 +353,12 @@ class _Visit:
         if marks != kept:
             self.change(handled=kept)
         if self.first and self.state["emergency_stop"]:
-            await emergency.forget_stop(self.store, self.scope)
+            await forget_stop(self.store, self.scope)
 
     async def take_in(self) -> None:
         """Write new input to the inbox before anything is done with it."""
         metadata = self.config.get("metadata", {})
-        arrived = await emergency.take_in(
+        arrived = await take_in(
             self.state,
             store=self.store,
             scope=self.scope,
@@ -378,12 +383,14 @@ class _Visit:
             done = undone_night(self.config)
         else:
             memory, semantic = self.state["session_memory"], self.resources.semantic
-            at: Any = {"store": self.store, "semantic": semantic, "scope": self.scope}
-            if (after := await finish_corrections(memory, self.owners, **at)) is not memory:
+            after = await finish_corrections(
+                memory, self.owners, store=self.store, semantic=semantic, scope=self.scope
+            )
+            if after is not memory:
                 self.change(session_memory=after)  # what is written is stored again
             done = await night.finish(self.store, semantic, self.scope)
         if done is not None:
-            self.note(notes=[f"The undo of {done} had been broken off; it is finished now."])
+            self.note(notes=[f"The undo of {done} was interrupted, and is finished now."])
 
     def take_request(self) -> Request | None:
         """Carry out the run's request, as far as it asks for no night and no tick."""
@@ -410,12 +417,12 @@ class _Visit:
         return request
 
     async def take_bounds(self) -> None:
-        """Take over a stop that was asked for meanwhile, also by another process, and the ledger.
+        """Take over an emergency stop that was requested meanwhile, by any process.
 
-        Where an operator keeps a ledger, it decides what was spent.
+        Where an operator keeps a ledger, as on a server, its count of tokens is taken over, too.
         """
         stopped = self.state["emergency_stop"]
-        if not stopped and (by := await emergency.stop_asked_by(self.store, self.scope)):
+        if not stopped and (by := await stop_asked_by(self.store, self.scope)):
             self.change(emergency_stop=True)
             self.log.append(audit.of_stop("a person asked for it", **{**self.place, "who": by}))
         if (bounds := self.resources.bounds) is not None:
@@ -426,8 +433,8 @@ class _Visit:
         """Read what waits, and decide."""
         if self.state["emergency_stop"]:
             waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
-            stands = emergency.stop_sentence(len(waits))
-            return NextTurn("rest", wish_dropped="the emergency stop is set", notes=(stands,))
+            said = stop_sentence(len(waits))
+            return NextTurn("rest", wish_dropped="the emergency stop is set", notes=(said,))
         if wrong := misconfigured(self.state["report"]):
             return NextTurn("rest", notes=(f"Nothing more was tried: {wrong}.",))
         served = self.first and self.resources.served
@@ -478,7 +485,7 @@ class _Visit:
             return
         familiar = await entities.familiar(self.store, self.scope, events)
         entries = [
-            emergency.entry_in(self.state, event, self.settings, known)
+            entry_in(self.state, event, self.settings, known)
             for event, known in zip(events, familiar, strict=True)
         ]
         await apply_operations(
@@ -515,9 +522,9 @@ class _Visit:
             self.change(turn="tick", event=decision.event, classification=decision.classification)
             if decision.event is None and decision.resumes is None:
                 self.change(spending=spending_after_look(self.state, self.settings, self.now))
-        if decision.wish_dropped is not None and self.state["sleep_wish"] is not None:
+        if (why := decision.wish_dropped) is not None and self.state["sleep_wish"] is not None:
             self.change(sleep_wish=None)
-            self.note(notes=[f"It wished to sleep, and stays awake: {decision.wish_dropped}."])
+            self.note(notes=[f"The agent wanted to sleep and stays awake: {why}."])
         if decision.falls_asleep:
             self._sleep(*decision.falls_asleep)
         if decision.wakes:
@@ -537,9 +544,9 @@ class _Visit:
             self.change(resuming=parked["question"]["id"])
 
     def show_waiting(self) -> None:
-        """Keep messages in sight whose events wait, for chat clients; a run at rest shows none.
+        """Keep showing chat clients the messages whose events wait; none once the run rests.
 
-        Those for which the inbox had no room stay where they are.
+        Messages for which the inbox had no room stay in the history.
         """
         shown = self.waiting if self.state["turn"] != "rest" else set()
         history = without_waiting(self.state["messages"])

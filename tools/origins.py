@@ -1,8 +1,8 @@
 """Origins: whose words a call was shown, and what of them its writes and messages rest on.
 
-The words of owners have no origin beside them. What a model writes may rest on anything that it was
-shown, so a write keeps the names of all others whose words stood in its prompt, unless it says what
-it cites and nothing besides. Nothing is looked for in the words of others.
+Owners' words need no origin. What a model writes may rest on anything in its prompt, so a write
+keeps the names of all others whose words were there, unless it says only what it cites. No words
+are searched for tricks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from memory.journal import Listeners, audience_of
 from memory.messages import ORIGINS, OWNER, REFUSED, mark_of, of_tick
 from memory.operations import Collector
 from memory.planning import lines_of
-from memory.records import OWN, FactDraft, Goal, JournalEntry, Marks, Project, is_reflection
+from memory.records import OWN_PREFIX, FactDraft, Goal, JournalEntry, Marks, Project, is_reflection
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, held
@@ -39,11 +39,11 @@ from memory.text import asks_nothing
 from tools.answers import Runtime, event_of
 from tools.policy import listeners_of
 
-LEAST_TRUST = 0.3
-"""Most trust (0..1) of what may be the words of somebody other than it cites."""
+HEARSAY_TRUST = 0.3
+"""Trust (0..1) of a fact, at most, that may rest on words of others than those that it cites."""
 
 MOST_BEFORE = 20
-"""Facts among which is looked for what speakers said before."""
+"""Most known facts that are searched for what the speakers said before."""
 
 THE_OWNER = "owner user I ich Nutzer Nutzerin Benutzer Besitzer usuario usuaria utilisateur"
 """Words for the owner who writes to the assistant."""
@@ -94,7 +94,7 @@ def _of_message(message: AnyMessage, owners: Collection[str]) -> Iterator[str]:
     if isinstance(message, SystemMessage):
         yield from mark.get(ORIGINS, ())
     elif isinstance(message, HumanMessage):
-        said = message.name is not None and not str(message.id).startswith(OWN)
+        said = message.name is not None and not str(message.id).startswith(OWN_PREFIX)
         if said and not mark.get(OWNER, message.name in owners):
             yield str(message.name)
     elif isinstance(message, ToolMessage) and message.content != MASK and not mark.get(REFUSED):
@@ -146,7 +146,7 @@ async def may_be_of_others(
     *,
     checked: bool = False,
 ) -> list[str]:
-    """People whose words a text may hold instead of the words that it cites; [] if it holds these.
+    """People whose words a text may hold beside the cited words; [] if it holds only these.
 
     Awake, the text has to repeat cited words, or to reword the event in hand and add nothing. A
     night shows the words of owners by themselves, so that a fair rewording is enough there, and a
@@ -162,13 +162,13 @@ async def may_be_of_others(
     if not others:
         return []
     if collector.shown is None:
-        fair = repeats(text, said, names) or await _rewords(text, cited, runtime, checked)
-        return [] if fair else others
+        only_cited = repeats(text, said, names) or await _rewords(text, cited, runtime, checked)
+        return [] if only_cited else others
     beside = [one["content"] for one in collector.shown.values() if one not in cited]
-    fair = stands_near(text, said, names, others=beside)
-    if not fair and checked and collector.shown:
-        fair = stands_near(text, said, names, await _known_of(names, text, runtime), beside)
-    return [] if fair else others
+    only_cited = stands_near(text, said, names, others=beside)
+    if not only_cited and checked and collector.shown:
+        only_cited = stands_near(text, said, names, await _known_of(names, text, runtime), beside)
+    return [] if only_cited else others
 
 
 def _without_idle(names: Sequence[str], state: Mapping[str, Any]) -> list[str]:
@@ -190,7 +190,7 @@ async def _rewords(
     store, scope = store_of(runtime), scope_of(runtime.config)
     profile = (await entities.look_up(store, scope, senders=[event["sender"]]))[0][0].profile
     names = [event["sender"], *((profile["name"], *profile["aliases"]) if profile else ())]
-    names += [THE_OWNER] if stranger_in(runtime) is None else []
+    names += [THE_OWNER] if other_sender(runtime) is None else []
     people = [event["sender"], *owners_in(runtime)]
     heard = [
         str(one.text)
@@ -221,12 +221,12 @@ def kept_origins(
         return draft
     kept: FactDraft = {**draft, "origins": origins}
     if others:
-        kept = {**kept, "speaker": None, "trust": min(kept["trust"], LEAST_TRUST)}
+        kept = {**kept, "speaker": None, "trust": min(kept["trust"], HEARSAY_TRUST)}
     return kept
 
 
-def stranger_in(runtime: Runtime) -> str | None:
-    """The sender of the tick's event, unless that is an owner; else None."""
+def other_sender(runtime: Runtime) -> str | None:
+    """The sender of the tick's event, if that is not an owner; else None."""
     event = event_of(runtime)
     if event is None or is_reflection(event):
         return None
@@ -241,7 +241,7 @@ async def given_by(text: str, runtime: Runtime) -> list[str]:
     The text is an owner's own if it repeats or rewords what an owner said in the tick.
     """
     event, others = event_of(runtime), others_shown(runtime.state, owners_in(runtime))
-    if not others or event is None or is_reflection(event) or stranger_in(runtime) is not None:
+    if not others or event is None or is_reflection(event) or other_sender(runtime) is not None:
         return others
     own = repeats(text, [event["text"]]) or await _rewords(text, (), runtime, checked=False)
     return [] if own else others
@@ -265,7 +265,7 @@ async def marks_of(
 
     `told`: texts that it has besides.
     """
-    who, others = stranger_in(runtime), await given_by(text, runtime)
+    who, others = other_sender(runtime), await given_by(text, runtime)
     lines = lines_of("\n".join([text, *told])) if in_public(runtime) else ()
     marks: Marks = {"public": sorted(lines)}
     if who is not None:
@@ -282,17 +282,17 @@ def _has_owners(state: Mapping[str, Any], config: RunnableConfig) -> bool:
 
 def check_owner(runtime: Runtime, instead: str) -> None:
     """Raise a Refusal if somebody who is not an owner set the tick off, once there are owners."""
-    who = stranger_in(runtime)
+    who = other_sender(runtime)
     if who is not None and _has_owners(runtime.state, runtime.config):
         raise Refusal(f"{who} is not an owner of this assistant", instead)
 
 
-def check_change(runtime: Runtime, what: Change, standing: Goal | Project | None) -> None:
+def check_change(runtime: Runtime, what: Change, item: Goal | Project | None) -> None:
     """Raise a Refusal if the tick's sender may not change this goal or project.
 
     People who are not owners may change only their own.
     """
-    if standing is not None and standing.get("by") != stranger_in(runtime):
+    if item is not None and item.get("by") != other_sender(runtime):
         instead = f"Leave the {what} as it is: it is not theirs. An owner can ask for the change."
         check_owner(runtime, instead)
 
@@ -356,7 +356,7 @@ def _reminds(
 def _is_owners(goal: Goal, state: State, settings: Settings, owners: Collection[str]) -> bool:
     """Whether a goal rests on owners alone, or says what the history has an owner say.
 
-    A goal keeps origins where its model reckoned the day of a wish, which may be right.
+    A goal keeps origins if the model worked out its date; an owner's words with that date count.
     """
     if not rests_on(goal.get("by"), goal, owners):
         return True

@@ -139,7 +139,7 @@ SLEEP_CONTEXTS = frozenset({"sleep_consolidate", "pre_compaction"})
 LOOKUPS = frozenset({"recall_memories", "review_journal"})
 """Tools whose answers are shown only in their own tick."""
 
-FORGONE = '{"success": true, "note": "Shown in its tick only; call the tool again if you need it."}'
+STUB = '{"success": true, "note": "Shown in its tick only; call the tool again if you need it."}'
 """What later ticks show in place of such an answer."""
 
 GUIDED_CONTEXTS = frozenset({"tick_event", "tick_autonomous"})
@@ -275,10 +275,10 @@ def _newest_sessions(
 
 
 def without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
-    """The messages without the ticks that only owners heard, if the answer is public.
+    """The messages that the audience may see, if the answer is public.
 
-    So are the ticks that answered nobody, and summaries of any such tick. The channel of the answer
-    knows its own messages: they stay.
+    Left out are ticks that only owners heard, ticks that answered nobody, and summaries of either.
+    Messages of the answer's own channel stay: it knows them.
     """
     audience, channel = heard_by(messages, tick)
     if audience == "private":
@@ -313,9 +313,9 @@ def _sums_up_private(message: AnyMessage) -> bool:
 
 
 def as_heard(state: State, audience: str, owners: Collection[str] = ()) -> State:
-    """The state with what that audience may know of what it holds.
+    """The state, reduced to what an audience may know.
 
-    What owners said around without a channel was said in no room.
+    What an owner said outside of any channel was said to the assistant alone.
     """
     if audience == "private":
         return state
@@ -332,11 +332,11 @@ def as_heard(state: State, audience: str, owners: Collection[str] = ()) -> State
 
 @once_per_message
 def _shorter(message: AnyMessage) -> AnyMessage | None:
-    """The short form of an answer that a tick looked up in memory; None for other messages."""
+    """The stub that later ticks show for a lookup's answer; None for other messages."""
     lookup = isinstance(message, ToolMessage) and message.name in LOOKUPS
-    if not lookup or len(str(message.text)) <= len(FORGONE):
+    if not lookup or len(str(message.text)) <= len(STUB):
         return None
-    return message.model_copy(update={"content": FORGONE})
+    return message.model_copy(update={"content": STUB})
 
 
 def material(
@@ -370,7 +370,7 @@ def material(
 
 
 def listeners_of(state: State, settings: Settings, resources: Resources) -> Listeners:
-    """Who reads the answer to the event in hand. A tick without one answers nobody, as a review."""
+    """Who reads the answer to the event in hand. A tick without one and a review answer nobody."""
     owners = owners_of(settings, user=resources.user, served=resources.served)
     event, shared = state["event"], state.get("shared_channels") or {}
     if event is None or is_reflection(event):

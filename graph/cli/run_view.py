@@ -60,7 +60,7 @@ CLEAR = "`circadian clear-stop` clears the stop"
 class ProgressScreen(Listener):
     """A spinner that names the current work, below the finished steps of a night.
 
-    Nothing stays on the screen; without a terminal nothing is shown.
+    It clears itself at the end; without a terminal it shows nothing.
     """
 
     def __init__(self, screen: Screen, doing: str) -> None:
@@ -75,7 +75,7 @@ class ProgressScreen(Listener):
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._still()
+        self._stop()
 
     def on_night(self, event: NightEvent) -> None:
         """Show the step that goes on, and each that has ended."""
@@ -96,7 +96,7 @@ class ProgressScreen(Listener):
         else:
             self._live.update(shown)
 
-    def _still(self) -> None:
+    def _stop(self) -> None:
         if self._live is not None:
             self._live.stop()
         self._live = None
@@ -112,14 +112,14 @@ class Talk(ProgressScreen):
         self._words: Words | None = None
 
     def __exit__(self, *error: object) -> None:
-        self._still()
+        self._stop()
         self._end_line()
 
     def on_words(self, text: str, message_id: str) -> None:
         """Print words of an answer; another answer begins on a new line."""
         if self._screen.json:
             return
-        self._still()
+        self._stop()
         if self._message != message_id:
             self._end_line()
         self._message = message_id
@@ -453,8 +453,8 @@ def _section(group: ChangeGroup, shown: Sequence[Change]) -> list[RenderableType
     if left := len(group.changes) - len(shown):
         rows.add_row("", Text(f"and {left:,} more", style="dim"))
     parts: list[RenderableType] = [Text(), Text(group.title, style="bold")]
-    if group.told:
-        parts.append(Padding(Text(one_line(group.told), style="dim"), (0, 0, 0, 1)))
+    if group.note:
+        parts.append(Padding(Text(one_line(group.note), style="dim"), (0, 0, 0, 1)))
     return [*parts, Padding(rows, (0, 0, 0, 1))] if shown else parts
 
 

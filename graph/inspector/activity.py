@@ -58,8 +58,8 @@ ANSWERS = {"approve": "Approved", "refuse": "Refused"}
 
 ON_A_PAGE, LOG_LINES = 25, 50
 
-MOST_WORDS = 0.6
-"""Share of a memory's words that an answer has if it rests on it."""
+USED_SHARE = 0.6
+"""An answer rests on a memory if it has at least this share (0..1) of the memory's words."""
 
 
 async def today(visit: Visit) -> Response:
@@ -184,7 +184,7 @@ async def one_tick(visit: Visit) -> Response:
 
 def _is_in(answer: Set[str], text: str) -> bool:
     words = {*terms(text)}
-    return len(words & answer) >= max(2, MOST_WORDS * len(words))
+    return len(words & answer) >= max(2, USED_SHARE * len(words))
 
 
 async def show_log(visit: Visit) -> Response:

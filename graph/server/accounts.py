@@ -1,6 +1,6 @@
 """What users may keep and use, the tokens they used, tokens that are revoked, erasing a user.
 
-Store namespaces, which no user can have, since a user's label never begins so:
+Store namespaces outside of every user's: no user's label begins with %:
 `%operator/usage/DAY/USER` process/thread -> {llm_calls, tokens, in_ticks} ·
 `%operator/revoked` USER -> {before} · `%operator/revoked_ids` token id -> {at}.
 """
@@ -109,7 +109,7 @@ class UserLine(BaseModel):
 
 
 UserPage = Listed[UserLine]
-"""Made here: the server loads its application under a name that pydantic does not find."""
+"""Made here: pydantic cannot find the class under the name by which the server loads it."""
 
 LEDGER = Ledger()
 
@@ -213,7 +213,7 @@ async def _bounds(scope: Scope) -> list[Room]:
 
 
 async def room(scope: Scope) -> Room:
-    """How many events an agent's run may take in. No hook is shown what comes with the state."""
+    """How many events a run may take in. No hook sees input in an edit of the state."""
     return min(await _bounds(scope))
 
 

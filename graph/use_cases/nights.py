@@ -25,7 +25,7 @@ from memory.night import (
     take_back,
     undo_conflicts,
 )
-from memory.records import NightRecord, NightReport, NightStatus, Operation, told
+from memory.records import NightRecord, NightReport, NightStatus, Operation, with_values
 from memory.text import shortened
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Labels:
     def told_by(cls, operations: Sequence[Operation]) -> Labels:
         """Labels from the operations' own values. Pure."""
         found = cls()
-        for operation in told(operations):
+        for operation in with_values(operations):
             value = operation["after"] or operation["before"]
             if operation["kind"] in ("add_fact", "remove_fact"):
                 found.facts[operation["target"]] = value
@@ -113,7 +113,7 @@ async def labels_for(
 
 
 def _named(operations: Sequence[Operation]) -> Iterable[str]:
-    for operation in told(operations):
+    for operation in with_values(operations):
         yield operation["target"]
         value = operation["after"] or operation["before"]
         if operation["kind"] in ("link", "unlink"):
@@ -456,5 +456,5 @@ def _not_ended(record: NightRecord) -> InputError:
 async def _in_words(
     context: AgentContext, ids: Sequence[str], operations: Sequence[Operation]
 ) -> str:
-    names = await labels_for(context, told(operations), ids)
+    names = await labels_for(context, with_values(operations), ids)
     return first_few([names.of(id_) for id_ in ids])

@@ -14,7 +14,7 @@ from graph.use_cases.context import AgentContext, complete_state
 from memory import audit, forgetting, journal, night, transfer
 from memory.entities import ENTITIES
 from memory.errors import NotFoundError
-from memory.events import held_at, inbox, next_look, why_idle, why_only_events
+from memory.events import inbox, next_look, spending_at, why_idle, why_only_events
 from memory.messages import is_history, mark_of
 from memory.operations import LINKS, begun_corrections
 from memory.planning import tree
@@ -254,7 +254,7 @@ def prompt_tokens(
 
 
 def _spending(state: State, settings: Settings, now: datetime) -> SpendingState:
-    held = held_at(state["spending"], now)
+    held = spending_at(state["spending"], now)
     due = None if why_idle(state, settings, now) else next_look(state, settings, now)
     return {
         "tokens": held["tokens"],

@@ -35,14 +35,14 @@ def history_limit(
 ) -> int:
     """The most tokens (calibrated) that the history may have: less than `share` of `limit`.
 
-    If the provider refused the prompt (`overflowed`), the limit is wrong, and half stays at most.
+    If the provider refused the prompt (`overflowed`), the limit is wrong: half of it stays at most.
     """
     fits = max(0, ceil(limit * share) - 1)
     return min(fits, size_of(messages, calibration) // 2) if overflowed else fits
 
 
 def masked(message: AnyMessage, *, always: bool = False) -> AnyMessage:
-    """Mask a tool message's output if that is shorter, or `always`; other messages stay."""
+    """A tool message with its output masked, if that is shorter or `always`; others unchanged."""
     if not isinstance(message, ToolMessage) or message.content == MASK:
         return message
     bare = message.model_copy(update={"content": MASK})
@@ -151,7 +151,7 @@ class Cut(NamedTuple):
         return [one for one in self.old if not is_summary(one)]
 
     def gives_way(self, calibration: float) -> bool:
-        """Whether there is anything to replace: earlier summaries alone stay if they fit."""
+        """Whether there is anything to replace. Earlier summaries alone stay if they fit."""
         earlier = [one for one in self.old if is_summary(one)]
         most = self.summaries + calibrated(HEAD_TOKENS, calibration)
         return bool(self.fresh) or size_of(earlier, calibration) > most

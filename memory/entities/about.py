@@ -7,14 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from memory.guards import (
-    fold,
-    is_assistant,
-    languages,
-    negates,
-    share,
-    speaks_of_oneself,
-)
+from memory.guards import fold, is_assistant, languages, negates, share, speaks_of_oneself
 from memory.records import LOCAL_USER, Attribute, EntityProfile, Fact, Observation, part_id
 from memory.text import (
     LONGEST,
@@ -29,9 +22,9 @@ from memory.text import (
     words,
 )
 
-_SPANS = "today tomorrow yesterday morning noon evening night week weekend month year"
+_TIME_WORDS = "today tomorrow yesterday morning noon evening night week weekend month year"
 _TIMES = frozenset(
-    [*(name.lower() for name in (*MONTHS, *WEEKDAYS)), *_SPANS.split(), *map(str, range(2_100))]
+    [*map(str.lower, (*MONTHS, *WEEKDAYS)), *_TIME_WORDS.split(), *map(str, range(2_100))]
 )
 """Words that name a time and, alone, no thing."""
 
@@ -99,7 +92,7 @@ def names_about(fact: Fact, assistant: Sequence[str]) -> list[str]:
 def _names_about(
     text: str, speaker: str | None, entities: Sequence[str], assistant: Sequence[str]
 ) -> tuple[str, ...]:
-    """Cached: each step of a night asks for those of the facts last written."""
+    """Cached: every step of a night asks about the newest facts again."""
     named = [name for name in entities if _is_name(name, assistant)]
     if speaker is not None and _is_name(speaker, assistant):
         own = says(text, speaker) or speaks_of_oneself(text)
@@ -143,14 +136,14 @@ def evidence_now(
     """
     found: dict[str, None] = {}
     for id_ in attribute["evidence"]:
-        stands = id_ if id_ in observed else _standing(id_, facts, attribute["value"])
+        stands = id_ if id_ in observed else _holds_in_place(id_, facts, attribute["value"])
         if stands is None:
             return None
         found[stands] = None
     return list(found)
 
 
-def _standing(op: str, facts: Mapping[str, Fact], value: str) -> str | None:
+def _holds_in_place(op: str, facts: Mapping[str, Fact], value: str) -> str | None:
     """The fact itself, the duplicate that it was merged into, or the part of it that says `value`,
     if one of them holds.
     """
@@ -176,7 +169,7 @@ def _standing(op: str, facts: Mapping[str, Fact], value: str) -> str | None:
 def holding(
     profile: EntityProfile, facts: Mapping[str, Fact], made: Collection[Fact]
 ) -> EntityProfile:
-    """The profile without what no longer holds: until a night, it keeps what fell by day.
+    """The profile without what no longer holds: the stored one keeps it until the next night.
 
     An attribute falls with a fact behind it; an observation if, of the facts made of its sources,
     one that fell has more of its words than all that hold.
@@ -188,14 +181,15 @@ def holding(
     """
     own = {*content_stems(" ".join((profile["name"], *profile["aliases"], *profile["senders"])))}
 
-    def said_by(facts: Iterable[Fact], observation: Observation) -> int:
+    def words_in_common(facts: Iterable[Fact], observation: Observation) -> int:
         mine = {*content_stems(observation["text"])} - own
         return max((len(mine & {*content_stems(fact["text"])}) for fact in facts), default=0)
 
     def stands(one: Observation) -> bool:
         told = [fact for fact in made if not {*one["sources"]}.isdisjoint(fact["source_entries"])]
         fell = [fact for fact in told if fact["invalid_at"] is not None]
-        return said_by(fell, one) <= said_by((fact for fact in told if fact not in fell), one)
+        holds = (fact for fact in told if fact not in fell)
+        return words_in_common(fell, one) <= words_in_common(holds, one)
 
     attributes = {
         name: one
@@ -206,15 +200,15 @@ def holding(
     return {**profile, "attributes": attributes, "observations": noted}
 
 
-MOST_WORDS = 0.8
-"""Share of a value's terms in the part of a fact that says the value, at least."""
+SAID_SHARE = 0.8
+"""A text says a value if it has at least this share (0..1) of the value's terms."""
 
 
 def _says(text: str, value: str) -> bool:
     """Whether a text says a value: most of its words, all of its numbers, and no other mood."""
     numbers = {*_NUMBER.findall(value)} <= {*_NUMBER.findall(text)}
     denied = negates(text, languages(text)) != negates(value, languages(value))
-    return numbers and not denied and share(value, [text]) >= MOST_WORDS
+    return numbers and not denied and share(value, [text]) >= SAID_SHARE
 
 
 _NUMBER = re.compile(r"\d+")

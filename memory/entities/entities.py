@@ -37,7 +37,7 @@ from memory.records import (
     observed,
     sender_id,
     speaks_as,
-    told,
+    with_values,
 )
 from memory.storage import list_items, read_ahead, read_values
 from memory.text import longest, name_key, places, shown_name, spellings
@@ -241,7 +241,7 @@ def after(
     from an entity that only has it as an alias.
     """
     found, keys = dict(profiles), dict(names)
-    for operation in told(operations):
+    for operation in with_values(operations):
         match operation["kind"]:
             case "meet_entity":
                 _meet(found, keys, operation)

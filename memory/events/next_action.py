@@ -37,49 +37,49 @@ def spending_after_tick(
 
     After a tick that `acted` outside of the agent the next look at the goals does not wait.
     """
-    held = held_at(spending, now)
+    used = spending_at(spending, now)
     if acted:
-        held.pop("look", None)
+        used.pop("look", None)
     return {
-        **held,
-        "autonomous_ticks": held["autonomous_ticks"] + autonomous,
-        "tokens": held["tokens"] + tokens,
+        **used,
+        "autonomous_ticks": used["autonomous_ticks"] + autonomous,
+        "tokens": used["tokens"] + tokens,
     }
 
 
 def at_least(spending: Spending, now: datetime, tokens: int) -> Spending:
     """`spending` with no fewer than these tokens of the day, whoever edited it."""
-    held = held_at(spending, now)
-    return spending if held["tokens"] >= tokens else {**held, "tokens": tokens}
+    used = spending_at(spending, now)
+    return spending if used["tokens"] >= tokens else {**used, "tokens": tokens}
 
 
 def why_only_events(spending: Spending, settings: Settings, now: datetime) -> str | None:
     """Why only events are answered now, as a sentence; None while the budget lasts."""
-    held = held_at(spending, now)
+    used = spending_at(spending, now)
     most = settings.autonomous_ticks_per_hour
     if not most or not settings.tokens_per_day:
         name = "tokens_per_day" if most else "autonomous_ticks_per_hour"
         return f"{name} is 0: only events are answered."
-    if held["tokens"] >= settings.tokens_per_day:
+    if used["tokens"] >= settings.tokens_per_day:
         return (
-            f"{held['tokens']:,} model tokens were spent on {held['day']} UTC (tokens_per_day "
+            f"{used['tokens']:,} model tokens were spent on {used['day']} UTC (tokens_per_day "
             f"{settings.tokens_per_day:,}): until that day is over only events are answered."
         )
-    if held["autonomous_ticks"] >= most:
+    if used["autonomous_ticks"] >= most:
         return (
-            f"{held['autonomous_ticks']:,} autonomous ticks in the hour from {held['hour'][-2:]}:00"
+            f"{used['autonomous_ticks']:,} autonomous ticks in the hour from {used['hour'][-2:]}:00"
             f" UTC (autonomous_ticks_per_hour {most:,}): until it is over only events are answered."
         )
     return None
 
 
-def held_at(spending: Spending, now: datetime) -> Spending:
+def spending_at(spending: Spending, now: datetime) -> Spending:
     """The part of `spending` that counts at `now`: its hour and its day."""
     stamp = now.astimezone(UTC).isoformat()
     hour, ticks = _rolled(spending["hour"], stamp[:_HOUR], spending["autonomous_ticks"])
     day, tokens = _rolled(spending["day"], stamp[:_DAY], spending["tokens"])
-    held: Spending = {"hour": hour, "autonomous_ticks": ticks, "day": day, "tokens": tokens}
-    return {**held, "look": spending["look"]} if "look" in spending else held
+    used: Spending = {"hour": hour, "autonomous_ticks": ticks, "day": day, "tokens": tokens}
+    return {**used, "look": spending["look"]} if "look" in spending else used
 
 
 def _rolled(held: str, current: str, count: int) -> tuple[str, int]:
@@ -94,7 +94,7 @@ def _rolled(held: str, current: str, count: int) -> tuple[str, int]:
 
 
 def spending_after_look(state: State, settings: Settings, now: datetime) -> Spending:
-    """`spending` as it is when a look at the goals begins."""
+    """`spending` with the look at the goals that begins now."""
     found, before = _fingerprint(state, settings, now), state["spending"].get("look")
     same = before is not None and before["found"] == found
     repeated = before["repeated"] + 1 if before is not None and same else 0
@@ -103,10 +103,10 @@ def spending_after_look(state: State, settings: Settings, now: datetime) -> Spen
 
 
 def next_look(state: State, settings: Settings, now: datetime) -> datetime | None:
-    """When the goals are looked at again; None if now.
+    """When the goals are looked at again; None: now.
 
-    Where nothing has changed a model would say the same again: the waits double from FIRST_WAIT to
-    `goal_pause_minutes`, because what the agent cannot see may change, too.
+    If nothing changed, a model would say the same again: the wait doubles from FIRST_WAIT to
+    `goal_pause_minutes`. It ends, because things that the agent cannot see may change.
     """
     look = state["spending"].get("look")
     if look is None or look["found"] != _fingerprint(state, settings, now):
@@ -296,7 +296,7 @@ def fatigued(share: float, settings: Settings, *, pending: bool, rested: float =
 def own_sleep_cause(
     state: State, settings: Settings, now: datetime, *, direct: bool, busy: bool
 ) -> SleepCause | None:
-    """Why the agent falls asleep of its own accord now, or sleeps on at its hour; None if not.
+    """Why the agent falls asleep by itself now, or sleeps on at its hour; None if not.
 
     It stays awake while `direct` events wait or the emergency stop is on. Schedule and fatigue
     apply only to runs that nobody waits for. `busy`: any event is pending; one whose tick waits

@@ -30,7 +30,7 @@ from memory.journal import (
 from memory.records import (
     NOBODY,
     OPENING,
-    OWN,
+    OWN_PREFIX,
     Assessment,
     Classification,
     Event,
@@ -121,7 +121,7 @@ def reflection_event(
     `since`: ticks after the last one. `calls`, `failed`: the session's tool calls.
     """
     return {
-        "id": f"{OWN}reflection_{tick}",
+        "id": f"{OWN_PREFIX}reflection_{tick}",
         "at": now.isoformat(),
         "sender": next((name for name in settings.names if name.strip()), "circadian"),
         "text": (

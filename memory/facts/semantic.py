@@ -62,7 +62,10 @@ EMBEDDED_CHARS = 4_000
 """Characters of a text that are embedded: an embedder refuses a longer one every time."""
 
 MOST_WAITING = 128
-"""Waiting rows that a write hands on; and agents of whom it is kept that none waits."""
+"""Most rows that one write passes on for embedding."""
+
+MOST_EMBEDDED = 128
+"""Most agents that are remembered as having no row waiting."""
 
 _FIXED = ("id", "op", "access_count", "last_access")
 """Fields of a fact that `update` never changes."""
@@ -139,7 +142,7 @@ class SemanticMemory:
         self._table: MemoryTable | None = None
         self._mem0: Mem0 | None = None
         self.all_embedded: set[Scope] = set()
-        """Agents of whom no row waits for its vector: it spares a look at each run.
+        """Agents of whom no row waits for its vector, so that a run need not look.
 
         What another process adds shows with the next row that is written.
         """
@@ -176,7 +179,7 @@ class SemanticMemory:
     async def all(
         self, scope: Scope, wanted: TextPrefilter | None = None, limit: int | None = None
     ) -> list[Fact]:
-        """Every fact, superseded ones included, oldest first; as far as it is `wanted`."""
+        """Facts, superseded ones included, oldest first; only those that `wanted` lets pass."""
         filters = fact_filters(scope)
         rows = await self.run(lambda: self.open_table().select(filters, limit, wanted))
         return [fact_of(row) for row in rows]
@@ -282,7 +285,7 @@ class SemanticMemory:
             if scope and rows:
                 self.all_embedded.discard(scope)
             elif scope:
-                if len(self.all_embedded) == MOST_WAITING:
+                if len(self.all_embedded) == MOST_EMBEDDED:
                     self.all_embedded.clear()
                 self.all_embedded.add(scope)
         return rows

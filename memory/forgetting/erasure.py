@@ -15,11 +15,9 @@ from typing import Any, Literal, NamedTuple, cast
 
 from memory.audit import AuditEntry
 from memory.forgetting.scrubbing import FORGOTTEN, Forgettable, Names, Scrubber, Statement, compared
+from memory.journal import SYNTHESIS
 from memory.records import EntityProfile, Event, Fact, JournalEntry, end_doubts, part_id
 from memory.text import TextPrefilter, sentences, terms
-
-ARCHIVE = "[CONTEXT SYNTHESIS]\n"
-"""How the content of an archive begins (`memory.journal.entries.archive_entry`)."""
 
 
 class KnownMemory(NamedTuple):
@@ -133,7 +131,8 @@ def acts_of(audit: Iterable[AuditEntry], events: Collection[str]) -> Acts:
 def decide(known: KnownMemory, start: Start, acts: Acts) -> Erasure:
     """Decide which memories are erased with those of `start`, and how the others stay.
 
-    `acts`: because of erased events. Where another fact stands on an entry, it stays without words.
+    `acts`: what the assistant did in ticks of erased events. An entry that a remaining fact cites
+    stays, with FORGOTTEN for its text.
     """
     names = start.subject
     gone = descendants(known, names, start.events | start.memories)
@@ -189,11 +188,11 @@ def descendants(known: KnownMemory, names: Forgettable, start: frozenset[str]) -
 
 def entry_after(entry: JournalEntry, scrubber: Scrubber) -> JournalEntry | None:
     """The entry without lines that name the person; None where nothing is left."""
-    head = ARCHIVE if entry["content"].startswith(ARCHIVE) else ""
+    head = SYNTHESIS if entry["content"].startswith(SYNTHESIS) else ""
     words = (entry["content"], *entry["tags"], *entry["related_projects"])
     if not scrubber.prefilter.within("\n".join((*words, *entry.get("origins", ())))):
         return entry
-    content = scrubber.text(entry["content"].removeprefix(ARCHIVE))
+    content = scrubber.text(entry["content"].removeprefix(SYNTHESIS))
     if content is None:
         return None
     after: Any = {
@@ -233,7 +232,7 @@ def fact_after(fact: Fact, erasure: Erasure) -> dict[str, Any]:
 def facts_after(facts: Collection[Fact], erasure: Erasure) -> dict[str, dict[str, Any]]:
     """The fields that change, by the ids of the facts that stay and change.
 
-    A doubt goes with the fact behind it, or once that holds again.
+    A doubt ends with the fact that caused it, or when that fact holds again.
     """
     changes = {fact["op"]: fact_after(fact, erasure) for fact in facts}
     after = {fact["op"]: cast(Fact, {**fact, **changes[fact["op"]]}) for fact in facts}

@@ -1,4 +1,4 @@
-"""Days, times and numbers of a fact that its sources do not bear out. Pure."""
+"""Which days, times and numbers of a fact do not follow from its sources. Pure."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _POINTS_BACK = re.compile(
 
 
 def _is_counted(time: clock.ClockTime, fact: ProposedFact) -> bool:
-    """Whether it is when a source was said, or lies before or after a time as the source says."""
+    """Whether a source was said then, or says how long before or after a time it is."""
     evidence = fact.evidence
     if not any(clock.times_in(digits) for _, digits in evidence.readings):
         said = [
@@ -163,7 +163,7 @@ _NOT = re.compile(
 
 
 def _is_denied(fact: ProposedFact, named: dates.Named) -> bool:
-    """Whether the sources say of a day only that it is not the one, and name another."""
+    """Whether the sources only deny this day, and name another."""
     kept, evidence, said = dates.Days(), fact.evidence, False
     asked = _answered_no(evidence.sources)
     for source in evidence.sources if not mood.negates(fact.text, fact.codes) else ():
@@ -187,7 +187,7 @@ def _answered_no(sources: Sequence[Source]) -> dict[Source, str]:
 
 
 def _is_open(fact: ProposedFact, named: dates.Named) -> bool:
-    """Whether the rules cannot tell: a feast day, or the day on which it was said."""
+    """Whether the rules cannot decide: the sources name a feast, or it was said that day."""
     days = fact.evidence.days
     if days.vague:
         return True

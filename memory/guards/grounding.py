@@ -149,7 +149,7 @@ _TITLE = re.compile(rf"(?<!\d)[«“„\"]\s?{_ARTICLE}((?:[^\s«»“”„\"]+
 
 
 def _wrong_doer(fact: ProposedFact) -> str | None:
-    """Whom all sources have right before the word that follows the name that opens the fact.
+    """Why the person whom the fact names first did not do it: all sources name another.
 
     "I beat Hennie in 41 moves" does not become "Hennie beat Aurelio in 41 moves".
     """
@@ -373,7 +373,7 @@ def _unrelated(fact: ProposedFact) -> str | None:
 
 
 class _Told(NamedTuple):
-    """What a text tells: content words, those of names included and of days not; and figures."""
+    """Content words (with names, without words of dates), numbers, days and names of a text."""
 
     words: tuple[str, ...] = ()
     numbers: tuple[Number, ...] = ()
@@ -408,11 +408,11 @@ def is_translated(text: str, source: str, called: Collection[str] = ()) -> bool:
 
 
 def not_left(text: str, old: Source, new: Source, called: Collection[str] = ()) -> str | None:
-    """Why a new statement does not leave `text` of an old one standing; None if it may.
+    """Why `text`, a part of an old statement, does not stay true beside a new one; None if it may.
 
-    What has changed is in the parts of the old statement that are nearest to the new one: where
-    that has other numbers, days or names, these have changed, and where it has other words, the
-    words, too; without any other figure all that it does not say.
+    Only the parts of the old one with most words of the new one are affected. If the new one has
+    other numbers, days or names there, it replaces these, and likewise other words; if it has no
+    such figures, it replaces everything that it does not repeat.
     `called`: the names of what both are about.
     """
     evidence, own = Evidence((old,)), _known([one.speaker for one in (old, new) if one.speaker])

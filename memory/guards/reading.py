@@ -82,7 +82,7 @@ class Evidence:
     known: tuple[Source, ...] = ()
     """Facts that memory holds and that were shown: a new fact may call its subject as they do."""
     called: tuple[str, ...] = ()
-    """Other names of the speakers, which a fact may have for "I"."""
+    """Other names of the speakers: a fact may put one of them for "I"."""
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ class Evidence:
         return made
 
     def said(self, at: str) -> set[date]:
-        """The day of a time stamp, by its own clock and by that of the people."""
+        """The date of a time stamp, in its own time zone and in the people's."""
         moment = datetime.fromisoformat(at)
         if moment.tzinfo is None:
             return {moment.date()}
@@ -208,16 +208,16 @@ _AGREES = re.compile(
     r"|passt|einverstanden|mach (?:das|es)|geht klar|si|vale|claro|de acuerdo|hecho|perfecto|oui"
     r"|d'accord|volontiers|parfait|entendu|evet|tamam|olur|tabii?)(?!\w)|[是对好行嗯]|可以|没问题|同意"
 )
-"""Who begins an answer so takes up what was proposed."""
+"""An answer that begins so accepts what was proposed."""
 
 
 def agrees(text: str) -> bool:
-    """Whether an answer takes up what was proposed."""
+    """Whether an answer accepts what was proposed."""
     return _AGREES.match(fold(text)) is not None
 
 
 def consents(text: str) -> bool:
-    """Whether it does nothing but agree, such as "Fine" or "Sure, Monday at 10"."""
+    """Whether a text agrees without condition or doubt: "Fine" or "Sure, Monday at 10"."""
     folded = fold(text)
     found = _AGREES.match(folded)
     behind = folded[found.end() :].lstrip() if found else "?"
@@ -233,7 +233,7 @@ _BUT = re.compile(
 
 
 def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterable[Clause]:
-    """The clauses of a sentence. An "if", a question and a claim colour all of them.
+    """The clauses of a sentence. Its condition, question or claim applies to all of them.
 
     An answer settles a question and a condition. What follows a quotation is quoted, too.
     """
@@ -260,7 +260,7 @@ def _clauses(sentence: str, source: Source, *, answers: list[Source]) -> Iterabl
 
 
 def _stated(parts: list[str]) -> list[str]:
-    """What stands before a question in its sentence: "I've no strops, could I borrow yours?"."""
+    """The statements in front of a question: "I've no strops, could I borrow yours?"."""
     asking = next((n for n, part in enumerate(parts) if _ASKS.match(fold(part))), 0)
     return [part for part in parts[:asking] if len(part.split()) >= _WORDS_STATED]
 
@@ -304,7 +304,7 @@ _MAY = re.compile(
     r"(?<!early )(?<!late )(?<!next )(?<!last )(?<!this )(?<!\d )(?<![.-])(?<!th )\bmay\b"
     r"(?!['.] | \d)|\bmay(?= (?:not|be|have|only) )|\bMay(?= I )"
 )
-""""May" as the verb, read as "can": not behind a preposition or a number, where it is the month."""
+""""May" as the verb, not the month: no preposition or number before it. Read as "can"."""
 
 
 @dataclass(frozen=True)
@@ -322,7 +322,7 @@ class ProposedFact:
         return fold(self.text)
 
     def is_known(self, written: str, least: int = 2) -> bool:
-        """Whether a known fact that shares words with this one says this name, or this time.
+        """Whether a known fact that shares `least` words with this one has this name or time.
 
         "The professor fetches it on Thursday" may become "Dr Kranz fetches her cargo bike", where
         memory holds that Dr Kranz left a cargo bike.

@@ -139,6 +139,9 @@ def names_project(text: str, key: str) -> bool:
 
 PENDING, ARCHIVES, UNINDEXED = "pending", "archives", "unindexed"
 
+SYNTHESIS = "[CONTEXT SYNTHESIS]\n"
+"""How the content of an archive begins."""
+
 OURS = frozenset({"event", ASIDE, "compaction", "synthesis", "insight"})
 """Tags for the origin of an entry; tools cannot set them."""
 
@@ -197,7 +200,7 @@ def archive_entry(summary: str, *, sources: Sequence[str], now: datetime) -> Jou
     return {
         "id": f"compact_{now:%Y%m%d_%H%M%S}",
         "timestamp": now.isoformat(),
-        "content": f"[CONTEXT SYNTHESIS]\n{summary}",
+        "content": f"{SYNTHESIS}{summary}",
         "source_type": "compaction",
         "source_trust": TRUST["compaction"],
         "source_entity": None,

@@ -11,7 +11,7 @@ from typing import Any
 from langgraph.store.base import BaseStore, PutOp
 
 from memory.records import End as End
-from memory.records import Operation, Scope, told
+from memory.records import Operation, Scope, with_values
 from memory.storage import read_values
 
 LINKS = "links"
@@ -93,7 +93,7 @@ def named_by(operations: Sequence[Operation], facts: Mapping[str, str]) -> set[s
 
 def of_links(operations: Iterable[Operation]) -> list[Operation]:
     """Operations that link or unlink and still have their values."""
-    return [one for one in told(operations) if one["kind"] in ("link", "unlink")]
+    return [one for one in with_values(operations) if one["kind"] in ("link", "unlink")]
 
 
 def without(ends: Mapping[str, End], gone: Collection[str]) -> dict[str, End]:

@@ -25,7 +25,7 @@ TICK = "[autonomous tick]"
 """First words of the message that sets off a tick without an event."""
 
 EXTRACTION = "[pre-compaction]"
-"""First words of the message that asks for facts before a compaction."""
+"""First words of the message that asks for conclusions before a compaction."""
 
 SUMMARISE = "Summarise the conversation below"
 """First words of the system prompt that asks for a summary."""

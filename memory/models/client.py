@@ -20,7 +20,15 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from memory import telemetry
 from memory.errors import ModelError, ModelRefused, explained
 from memory.models.answers import MALFORMED, as_read, ended_by, forms_in, printed_call, refusal_of
-from memory.models.retry import Again, Breaker, Failure, Service, Sleep, retrying, with_retries
+from memory.models.retry import (
+    Breaker,
+    Failure,
+    RetryableError,
+    Service,
+    Sleep,
+    retrying,
+    with_retries,
+)
 from memory.records import Loop, Usage
 from memory.settings import Settings
 from memory.text import approximate_tokens, safe
@@ -281,11 +289,7 @@ class _Meter:
 
 
 async def _answer(
-    send: Send,
-    meter: _Meter,
-    policy: _Policy,
-    breaker: Breaker | None,
-    known: Collection[str] = (),
+    send: Send, meter: _Meter, policy: _Policy, breaker: Breaker | None, known: Collection[str] = ()
 ) -> Answer:
     model = telemetry.called(meter.model)
     for account in _accounts:
@@ -352,11 +356,7 @@ def _say_once(model: str) -> None:
 
 
 async def _usable(
-    send: Send,
-    meter: _Meter,
-    policy: _Policy,
-    breaker: Breaker | None,
-    known: Collection[str],
+    send: Send, meter: _Meter, policy: _Policy, breaker: Breaker | None, known: Collection[str]
 ) -> AIMessage:
     """Ask for a usable answer; after an unusable one ask once more, with what was wrong."""
     tries, seconds = policy
@@ -373,7 +373,7 @@ async def _usable(
             if not limit.expired():
                 raise
             late = Failure("again", f"no answer within {seconds:g} s (model_timeout)", down=True)
-            raise Again(late) from error
+            raise RetryableError(late) from error
         except ValidationError as error:
             told = f"it cannot be read: {'; '.join(explained(error.errors()))}"
             return _Trouble(told, told)

@@ -1,6 +1,6 @@
-"""Retries: which failures of a provider may pass, and how a failed call is repeated (tenacity).
+"""Retries: which failures of a provider are worth another try, and how it is made (tenacity).
 
-What is set wrongly (key, model name, address) is told in one line that names the variable to set.
+A wrong setting (key, model name, address) becomes one line that names the variable to set.
 
 A service that keeps failing is left alone by its circuit breaker (Nygard, Release It!). Closed,
 calls pass. After a number of failures in a row the breaker opens and calls fail at once. After some
@@ -58,7 +58,7 @@ class Breaker:
         self.failures, self.seconds = failures, seconds
         self._circuit = CircuitBreaker(failures, seconds, name=service)
         self._trying = False
-        """A call is trying the service; others fail until its outcome is known."""
+        """A call is trying the service; until its outcome is known, all other calls fail."""
 
     @property
     def state(self) -> BreakerState:
@@ -146,7 +146,7 @@ async def guarded(
 
 Kind = Literal["model", "embedder"]
 
-Misfit = Literal["key", "name", "address", "page"]
+WrongSetting = Literal["key", "name", "address", "page"]
 """A wrong setting: the key, the model's name, the address, or the address of a web page."""
 
 _VARIABLES = {
@@ -158,9 +158,7 @@ _SETS_NAME: dict[Kind, str] = {
     "model": "CIRCADIAN_MODEL (or --model)",
     "embedder": "CIRCADIAN_EMBEDDER (or --embedder)",
 }
-_ADDRESSES = (
-    *("openai_api_base", "azure_endpoint", "anthropic_api_url", "base_url", "endpoint_url"),
-)
+_ADDRESSES = ("openai_api_base", "azure_endpoint", "anthropic_api_url", "base_url", "endpoint_url")
 _ENDPOINT = re.compile(r"/(?:chat/completions|completions|embeddings|responses|v1/messages)/?\Z")
 
 
@@ -189,7 +187,7 @@ class Service:
         address = next((one for one in found if isinstance(one, str) and one), "")
         return cls(kind, provider, (rest or [""])[0], address)
 
-    def problem(self, misfit: Misfit, reason: str, url: str | None) -> str:
+    def problem(self, wrong_setting: WrongSetting, reason: str, url: str | None) -> str:
         """One line: what is wrong, what the service said, and which variable to set."""
         where, who = self._where(url), f"the {self.kind} {self.name}".strip()
         key, addresses = _VARIABLES.get(self.provider, ("", ()))
@@ -197,7 +195,7 @@ class Service:
         address = next((one for one in addresses if os.environ.get(one)), (*addresses, "")[0])
         address = address or "the address in its client"
         said = safe(reason)
-        match misfit:
+        match wrong_setting:
             case "key":
                 return f"{where} refuses the key of {who} ({said}): set {key}"
             case "name":
@@ -270,7 +268,7 @@ class Failure:
     reason: str
     retry_after: float | None = None
     """Seconds."""
-    misfit: Misfit | None = None
+    wrong_setting: WrongSetting | None = None
     """The wrong setting, if that is the cause; waiting does not mend it."""
     url: str | None = None
     """Where the request went, if the error tells."""
@@ -280,27 +278,27 @@ class Failure:
 
 
 def judge(error: Exception) -> Failure:
-    """The verdict on an exception of a model call; the causes it wraps are asked too.
+    """The verdict on an exception of a model call, and on the exceptions that caused it.
 
     again: rate limits, 408, 409, 5xx, dropped connections, time limits, bodies that are not JSON.
     give_up: any other status, a spent quota, and ValueError, LookupError or TypeError of its
     own code: it could not read the answer, or the request is wrong, and neither mends by waiting.
-    unknown: everything else is a bug, and not for a retry to hide.
+    unknown: anything else is a bug, and is not retried.
     """
     causes = list(_chain(error))
-    misfit: Misfit | None = next(filter(None, map(_misfit, causes)), None)
+    wrong_setting: WrongSetting | None = next(filter(None, map(_wrong_setting, causes)), None)
     url: str | None = next(filter(None, map(_url, causes)), None)
     for cause in causes:
         verdict = _verdict(cause)
         if verdict != "unknown":
-            told = causes[-1] if misfit == "address" else cause
+            told = causes[-1] if wrong_setting == "address" else cause
             waits = _retry_after(cause)
-            return Failure(verdict, _reason(told), waits, misfit, url, _is_down(cause))
-    verdict = "give_up" if misfit or isinstance(error, _UNREADABLE) else "unknown"
-    return Failure(verdict, _reason(error), misfit=misfit, url=url)
+            return Failure(verdict, _reason(told), waits, wrong_setting, url, _is_down(cause))
+    verdict = "give_up" if wrong_setting or isinstance(error, _UNREADABLE) else "unknown"
+    return Failure(verdict, _reason(error), wrong_setting=wrong_setting, url=url)
 
 
-def _misfit(error: BaseException) -> Misfit | None:
+def _wrong_setting(error: BaseException) -> WrongSetting | None:
     marks = {_status(error), _code(error), str(_body(error).get("type"))}
     if isinstance(error, ModelAuthenticationError | ModelPermissionDeniedError):
         return "key"
@@ -438,7 +436,7 @@ LONGEST_WAIT = 30.0
 log = logging.getLogger(__name__)
 
 
-class Again(Exception):
+class RetryableError(Exception):
     """A try that may be repeated."""
 
     def __init__(self, failure: Failure) -> None:
@@ -457,14 +455,14 @@ def retrying(
         return asked if asked is not None else backoff * (0.5 + jitter())
 
     def stop(state: RetryCallState) -> bool:
-        unreached = _failure_of(state).misfit is not None
+        unreached = _failure_of(state).wrong_setting is not None
         return state.attempt_number >= (min(attempts, UNREACHED_TRIES) if unreached else attempts)
 
     return AsyncRetrying(
         stop=stop,
         wait=wait,
         sleep=sleep,
-        retry=retry_if_exception_type(Again),
+        retry=retry_if_exception_type(RetryableError),
         before_sleep=_log_wait,
         reraise=True,
     )
@@ -477,7 +475,7 @@ async def with_retries(
     whom: Callable[[], Service],
     breaker: Breaker | None = None,
 ) -> T:
-    """The result of `send`, tried again while it raises Again or a failure that may pass.
+    """The result of `send`, tried again while it raises RetryableError or a failure that may pass.
 
     `breaker` counts all tries as one call. Cancellation and bugs pass through unchanged. Raises
     ConfigurationError, ContextOverflow, ServiceDown, CircuitOpen (no call was made), or ModelError
@@ -487,7 +485,7 @@ async def with_retries(
     async def one_try() -> T:
         try:
             return await send()
-        except (CircadianError, Again):
+        except (CircadianError, RetryableError):
             raise
         except Exception as error:
             raise _translated(error, whom()) from error
@@ -496,7 +494,7 @@ async def with_retries(
         # Tenacity's part of a call that succeeds would be a tenth of a tick's work.
         try:
             return await one_try()
-        except Again as error:
+        except RetryableError as error:
             failed = [error]
 
         async def next_try() -> T:
@@ -507,7 +505,7 @@ async def with_retries(
         trying = policy()
         try:
             answer: T = await trying(next_try)
-        except Again as last:
+        except RetryableError as last:
             tries = trying.statistics["attempt_number"]
             raise _given_up(last.failure, whom(), tries) from last.__cause__
         return answer
@@ -525,12 +523,12 @@ def once(send: Callable[[], T], *, whom: Callable[[], Service]) -> T:
         found = _translated(error, whom())
         if found is error:
             raise
-        known = _given_up(found.failure, whom(), 1) if isinstance(found, Again) else found
+        known = _given_up(found.failure, whom(), 1) if isinstance(found, RetryableError) else found
         raise known from error
 
 
 def _given_up(failure: Failure, whom: Service, tries: int) -> ModelError:
-    if failure.misfit:
+    if failure.wrong_setting:
         return _misconfigured(failure, whom)
     counted = "1 try" if tries == 1 else f"{tries} tries"
     line = f"no usable answer from the {whom.kind} after {counted}: {safe(failure.reason)}"
@@ -542,9 +540,9 @@ def _translated(error: Exception, whom: Service) -> Exception:
     bare(error)  # it is the cause of what is raised, and printed with it
     if failure.verdict == "unknown":
         return error
-    if failure.misfit == "address":
-        return Again(failure)
-    if failure.misfit:
+    if failure.wrong_setting == "address":
+        return RetryableError(failure)
+    if failure.wrong_setting:
         return _misconfigured(failure, whom)
     if failure.verdict == "overflow":
         return ContextOverflow(f"the prompt is longer than the model takes: {safe(failure.reason)}")
@@ -553,12 +551,12 @@ def _translated(error: Exception, whom: Service) -> Exception:
     if failure.retry_after is not None and failure.retry_after > LONGEST_WAIT:
         wait = f"the provider asks to wait {failure.retry_after:.0f} s"
         return _kind(failure)(f"the {whom.kind} call failed, {wait}: {safe(failure.reason)}")
-    return Again(failure)
+    return RetryableError(failure)
 
 
 def _misconfigured(failure: Failure, whom: Service) -> ConfigurationError:
-    assert failure.misfit is not None
-    return ConfigurationError(whom.problem(failure.misfit, failure.reason, failure.url))
+    assert failure.wrong_setting is not None
+    return ConfigurationError(whom.problem(failure.wrong_setting, failure.reason, failure.url))
 
 
 def _kind(failure: Failure) -> type[ModelError]:
@@ -567,12 +565,12 @@ def _kind(failure: Failure) -> type[ModelError]:
 
 def _failure_of(state: RetryCallState) -> Failure:
     error = state.outcome.exception() if state.outcome is not None else None
-    return error.failure if isinstance(error, Again) else Failure("again", "")
+    return error.failure if isinstance(error, RetryableError) else Failure("again", "")
 
 
 def _log_wait(state: RetryCallState) -> None:
     wait = state.next_action.sleep if state.next_action is not None else 0.0
     failure = _failure_of(state)
     # The error itself names a wrong setting, so the log need not.
-    level = logging.INFO if failure.misfit else logging.WARNING
+    level = logging.INFO if failure.wrong_setting else logging.WARNING
     log.log(level, "model call: %s; next try in %.1f s", safe(failure.reason), wait)

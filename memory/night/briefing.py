@@ -29,7 +29,7 @@ from memory.records import (
     Operation,
     Scope,
     last_heir,
-    told,
+    with_values,
 )
 from memory.settings import Settings
 from memory.state import State
@@ -66,7 +66,7 @@ async def briefing_of(
         return None
     newest, today = applied[-1], local(now.isoformat(), settings.zone).date()
     plans = await night.plans_of(store, scope, newest["id"])
-    operations = told(plans.operations())
+    operations = with_values(plans.operations())
     facts = await _with_heirs(
         await semantic.by_op(scope, _facts_named(operations)), semantic, scope
     )

@@ -22,7 +22,7 @@ from memory import entities
 from memory.entities import Subject
 from memory.facts import Listing, Row, SemanticMemory, Vector
 from memory.operations import dependents_of, fact_from, facts_after
-from memory.records import EntityProfile, Fact, FactDraft, Operation, Scope, part_id, told
+from memory.records import EntityProfile, Fact, FactDraft, Operation, Scope, part_id, with_values
 from memory.text import term_set
 
 MEANING, WORDS, NAMES, TIME = 0.5, 0.3, 0.1, 0.1
@@ -73,7 +73,7 @@ class PendingView:
         """Take in operations added since the last call; returns itself."""
         new = list(islice(operations, len(self._operations), None))
         self._operations += new
-        for operation in told(new):
+        for operation in with_values(new):
             if operation["kind"] not in ON_FACTS:
                 continue
             on = self._on.setdefault(operation["target"], [])
@@ -174,7 +174,7 @@ class PendingView:
         )
         planned = [
             one["target"]
-            for one in told(self._operations)
+            for one in with_values(self._operations)
             if one["kind"] == "change_fact"
             and not ops.isdisjoint(one["after"].get("depends_on", ()))
         ]
@@ -215,7 +215,7 @@ class PendingView:
         given = sorted({name for fact in facts for name in entities.names_about(fact, assistant)})
         known = await entities.named(self._store, self._scope, given)
         ids = {name: entity.id for name, entity in zip(given, known, strict=True)}
-        for one in told(self._operations):
+        for one in with_values(self._operations):
             if one["kind"] == "remove_entity":  # the profile joined another
                 heir = one["before"].get("heir")
                 ids = {

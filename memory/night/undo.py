@@ -1,10 +1,11 @@
 """Taking a night back or applying it later: inverses, and conflicts with what changed since.
 
-Store namespace (below `(user, thread)`): `open_undo` "open" -> Begun, from before the first change
-until after the last: facts and the store are separate files, and the next run finishes the undo.
+Store namespace (below `(user, thread)`): `open_undo` "open" -> UndoBegun, from before the first
+change until after the last: facts and the store are separate files; the next run finishes the undo.
 
-There are two checks for conflicts. An undo accepts a value that already is as the operation would
-leave it. A preview or a held night does not: it would make everything twice.
+There are two checks. An undo (`undo_conflicts`) accepts a value that is already as the undo would
+leave it. Applying a preview or a held night (`apply_conflicts`) does not: it would make everything a
+second time.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from memory.records import (
     PlanRecord,
     Scope,
     operation_id,
-    told,
+    with_values,
 )
 from memory.storage import write_batch
 
@@ -49,7 +50,7 @@ SWAPPED = (
 """Kinds whose inverse is the same kind with before and after exchanged."""
 
 DERIVED = ("settle_fact", "reflected", "write_page")
-"""Kinds on which no later night builds: any night may repeat them."""
+"""Kinds that no later night builds on: every night makes them anew."""
 
 OPPOSITE: dict[OperationKind, OperationKind] = {
     "add_entry": "prune_entry",
@@ -208,7 +209,7 @@ class CheckedTargets:
     """By operation id."""
     profiles: dict[str, EntityProfile]
     going: frozenset[str] = frozenset()
-    """Targets that the operations remove, as an interrupted undo may have done already."""
+    """Targets that the operations remove. They may be gone: an interrupted undo removed them."""
     conflicting: dict[str, None] = field(default_factory=dict)
 
     def check(self, one: Operation, *, fits: bool) -> None:
@@ -273,7 +274,7 @@ async def undo_conflicts(
     operations: Sequence[Operation], *, store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> list[str]:
     """The ids of targets that are neither as the operations expect nor as they leave them."""
-    operations = told(operations)
+    operations = with_values(operations)
     mine = [o for o in operations if o["kind"] in (*apply.ON_ENTRIES, *_ON_FACTS, *entities.KINDS)]
     standing = await _standing(mine, store, semantic, scope)
     standing.going = frozenset(_targets(mine, _TAKING))
@@ -282,7 +283,7 @@ async def undo_conflicts(
     ]
     for one in mine:
         standing.check(one, fits=standing.is_undoable(one))
-    # An owner may have ended an older fact by one that goes.
+    # An owner may have corrected an older fact by one that goes now.
     heirs = {fact["superseded_by"] for fact in standing.facts.values()}
     standing.conflicting |= dict.fromkeys(op for op in sorted(standing.going) if op in heirs)
     if pruned:
@@ -337,7 +338,7 @@ async def apply_conflicts(
     operations: Sequence[Operation], *, store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> list[str]:
     """The ids of what differs from what `operations` found; [] if they can be applied."""
-    operations = told(operations)
+    operations = with_values(operations)
     standing = await _standing(operations, store, semantic, scope)
     new = {*_targets(operations, ("add_entry", "add_fact"))}
     holding = {op for op, fact in standing.facts.items() if fact["invalid_at"] is None}

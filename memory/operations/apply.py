@@ -36,7 +36,7 @@ from memory.records import (
     Scope,
     doubt_fact,
     end_doubts,
-    told,
+    with_values,
 )
 from memory.runtime import present, resources_of, scope_of
 from memory.storage import list_items, write_batch
@@ -54,13 +54,13 @@ JOINED = (
 
 
 def fields_after(
-    standing: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
+    stored: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """The fields to write; {} if the change is made already, None on a conflict.
 
     A conflict is a field, not of JOINED, that is neither as it was nor as it is to be.
     """
-    now = {name: standing.get(name, BLANK.get(name)) for name in after}
+    now = {name: stored.get(name, BLANK.get(name)) for name in after}
     plain = [name for name in after if name not in JOINED]
     if not any(all(now[name] == one[name] for name in plain) for one in (before, after)):
         return None
@@ -75,10 +75,10 @@ def _joined(now: Sequence[Any], before: Sequence[Any], after: Sequence[Any]) -> 
 
 
 def facts_after(facts: Mapping[str, Fact], operations: Sequence[Operation]) -> dict[str, Fact]:
-    """Facts by operation id once `operations` are applied; `superseded_by` is one, too."""
+    """Facts by operation id once `operations` are applied. `superseded_by` is one here, too."""
     ops = {fact["id"]: fact["op"] for fact in facts.values()}
     after = {op: _by_op(fact, ops) for op, fact in facts.items()}
-    for one in told(operations):
+    for one in with_values(operations):
         target = one["target"]
         if one["kind"] == "add_fact":
             after.setdefault(target, fact_from(cast(FactDraft, one["after"])))
@@ -127,8 +127,8 @@ async def with_doubts(
 ) -> list[Operation]:
     """The operations by which a fact `falls`, with the doubts that begin and end by them.
 
-    What depends on it is in doubt then, but for `holds`. What was in doubt because this fact
-    contradicted another is so no more.
+    Facts that depend on it, except `holds`, come into doubt; doubts that it caused by contradicting
+    another fact end.
     """
     known = {fact["op"]: fact for fact in (falls, *holds)}
     for _ in range(2):  # Others may contradict what it contradicts.
@@ -154,11 +154,11 @@ async def cited_ids(
     semantic: SemanticMemory,
     scope: Scope,
 ) -> set[str]:
-    """What memory cites of the given entries and their events once `operations` are applied.
+    """Ids among `given` and their events that memory cites once `operations` are applied.
 
     The result may have ids of other entries and events, too.
     """
-    operations, ids = told(operations), {one["id"] for one in given}
+    operations, ids = with_values(operations), {one["id"] for one in given}
     citing = sorted(ids.union(*(one["sources"] for one in given)))
     known = await semantic.facts_listed(scope, Listing({}, citing=citing))
     known += (await semantic.by_op(scope, sorted(facts_named(operations)))).values()
@@ -213,7 +213,7 @@ async def apply_operations(
     An operation on something that was changed meanwhile is skipped. `also`: the caller's own
     writes, which mark the work as done: in the last transaction, after facts that go.
     """
-    operations = told(operations)
+    operations = with_values(operations)
     facts = await _write_facts(operations, semantic, scope)
     ids = {op: fact["id"] for op, fact in facts.items()}
     await _change_facts(operations, ids, semantic, scope)
@@ -263,7 +263,7 @@ async def _write_facts(
 def facts_named(operations: Sequence[Operation]) -> set[str]:
     """Operation ids of the facts that operations change, remove or link, and of their heirs."""
     found: set[str] = set()
-    for one in told(operations):
+    for one in with_values(operations):
         if one["kind"] in ("link", "unlink"):
             found |= links.fact_ops(one)
         elif one["kind"] == "change_fact":
@@ -356,7 +356,7 @@ def entries_after(
     that tag when it is acted on after all. An entry that was changed meanwhile stays as it is.
     """
     after = dict(entries)
-    for operation in told(operations):
+    for operation in with_values(operations):
         target = operation["target"]
         if operation["kind"] == "add_entry":
             added = cast(JournalEntry, operation["after"])

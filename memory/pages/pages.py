@@ -3,8 +3,8 @@
 Store namespace (below `(user, thread)`): `pages` id -> Page, the id of an entity or
 `project:<key>`.
 
-A page names facts and attributes and holds no text of its own. So a line whose facts no longer hold
-is not shown, also by day, and a forget that erases a fact erases its line.
+A page refers to facts and attributes and holds no text. So a line disappears as soon as its facts
+no longer hold, or are erased.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from memory.records import (
     PageLine,
     Scope,
     speaks_as,
-    told,
+    with_values,
 )
 from memory.storage import list_items, read_values
 from memory.text import approximate_tokens, days_named, shortened, shown_day
@@ -127,7 +127,7 @@ async def open_questions(store: BaseStore, semantic: SemanticMemory, scope: Scop
 def _open(
     lines: Iterable[Sequence[Fact]], asks: Callable[[Fact, Fact], bool]
 ) -> list[tuple[Fact, Fact]]:
-    """The first fact of each line, with the last of the others beside which it is open."""
+    """For each line its first fact, paired with the last other fact beside which it is open."""
     pairs = [[(line[0], by) for by in line[1:] if asks(line[0], by)] for line in lines]
     return [found[-1] for found in pairs if found]
 
@@ -169,7 +169,7 @@ def page_of_disputes(facts: Iterable[Fact]) -> Page | None:
 
 
 def disputed(fact: Fact, facts: Mapping[str, Fact]) -> bool:
-    """Whether anything contradicts a fact still. What is not among `facts` does."""
+    """Whether a fact that holds still contradicts this one; one not among `facts` counts as so."""
     against = fact.get("disputed", ())
     return any(op not in facts or in_dispute(fact, facts[op]) for op in against)
 
@@ -243,8 +243,8 @@ async def everything(store: BaseStore, scope: Scope) -> dict[str, Page]:
 async def puts_after(
     store: BaseStore, scope: Scope, operations: Sequence[Operation]
 ) -> list[PutOp]:
-    """Store writes for the operations on pages. A page that was changed meanwhile stays."""
-    mine = [one for one in told(operations) if one["kind"] == "write_page"]
+    """Store writes for operations on pages, an undo's too. A page changed meanwhile stays."""
+    mine = [one for one in with_values(operations) if one["kind"] == "write_page"]
     standing = await read(store, scope, [one["target"] for one in mine])
     after: dict[str, Page | None] = dict(standing)
     for write in mine:

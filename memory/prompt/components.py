@@ -406,7 +406,7 @@ def context_use(tokens: Mapping[str, int], limit: int) -> ContextUse:
 
 
 def recommended_action(percentage: float) -> str:
-    """The specification's advice at this use of the context (percent)."""
+    """The advice at this use of the context (percent)."""
     return ACTIONS[advisory(percentage)["level"]]
 
 

@@ -69,10 +69,10 @@ WORDS_OF_NAMES = 60
 """Words of a query that are searched for speakers' names."""
 
 LEADING, ASIDE = 50, 2
-"""The top N entries bring neighbours from their sessions: this number on each side."""
+"""The best LEADING entries bring their neighbours in the session: ASIDE on each side."""
 
 TELLING = 2
-"""Words that a fact shares with an older fact of its speaker that it may replace."""
+"""Stems that two facts of a speaker share, at least, if the newer may replace the older."""
 
 LINKED = 10
 """Follow links from the top N; add at most N."""
@@ -118,7 +118,7 @@ class PendingChanges(Protocol):
         ...
 
     def seen(self, rows: Scored) -> Scored:
-        """Rows with their scores, as the night would leave them."""
+        """The rows that the night leaves, with their scores."""
         ...
 
 
@@ -141,18 +141,18 @@ async def recall(
 ) -> list[list[RecallHit]]:
     """Find at most `limit` memories about each of `queries`, best first; they are read together.
 
-    Scores are 0..1: how certain it is that the best matches by more than chance in this memory, and
-    how the others compare with it. [] if nothing fits. Without the embedder words decide.
+    Scores are 0..1: how certain it is that the best memory matches by more than chance, and how the
+    others compare with it. [] if nothing fits. If the embedder is down, words alone decide.
 
     Args:
         queries, limit: an empty query or a limit below 1 is an InputError.
         scope, semantic, store: whose memory, and where it is.
         now, settings: for recency (UTC), and of recall.
-        max_tokens: for a prompt, which gets short lines, and nothing unimportant that fits badly.
+        max_tokens: for a prompt: long memories are shortened, unimportant weak ones left out.
         include_superseded: also facts that no longer hold, marked; so does a query about the past.
         facts_only: neither journal entries nor links, as for a night that works on the entries.
-        visible: ids of events and entries; what comes from these alone is left out.
-        heard: whether it is a message: without a question, each memory has to match by itself.
+        visible: ids of events and entries that are shown; what comes from these alone is left out.
+        heard: whether it is a message. If it asks nothing, a memory must match by itself.
         changes: a pending night's changes, as if they were made.
     """
     if not all(query.strip() for query in queries):
@@ -221,7 +221,7 @@ def _without_earlier(hit: RecallHit, kept: Collection[str]) -> RecallHit:
 
 
 def hit_of(candidate: Candidate, against: Collection[str] = ()) -> RecallHit:
-    """A candidate as a hit. A fact's time is when it came to hold. `against`: ops in dispute."""
+    """A candidate as a hit. A fact's time is when it came to hold. `against`: ops that hold."""
     payload = candidate.row.payload
     claims = payload.get("disputed", ()) if payload["kind"] == "fact" else candidate.disputes
     hit: RecallHit = {
@@ -283,7 +283,7 @@ def within(
 ) -> list[RecallHit]:
     """The first hits that fit `tokens` as lines; of long ones their best sentences.
 
-    `weights`: of the query's words. A hit's id leads to the whole of it.
+    `weights`: of the query's words. An estimate: `memory.prompt.rendering` cuts the lines, too.
     """
     kept: list[RecallHit] = []
     for hit in hits:
@@ -449,7 +449,7 @@ class _Memory:
         return facts
 
     async def hits(self, shown: Sequence[Candidate], fit: Collection[str]) -> list[RecallHit]:
-        """`shown` as hits; those without `fit` are faint. A dispute ends with the other side."""
+        """`shown` as hits, marked faint if not in `fit`. A dispute ends with its other side."""
         ops = sorted({op for one in shown for op in one.disputes})
         against = await self.semantic.by_op(self.scope, ops) if ops else {}
         rows = [(Row(0, fact["id"], {**fact}), 0.0) for fact in against.values()]
@@ -482,7 +482,7 @@ class _Memory:
     def _again(self, rows: Sequence[Row], wanted: Sequence[str]) -> set[str]:
         """The facts that say the same as an entry that was not found. Blocking.
 
-        They would take the room of other entries, only because there are fewer facts.
+        Otherwise facts, of which there are fewer than entries, would crowd out other entries.
         """
         facts = {row.id: row for row in rows if row.payload["kind"] == "fact"}
         found = {row.payload["op"] for row in rows if row.payload["kind"] == "episode"}
@@ -531,9 +531,9 @@ class _Memory:
 
 
 def _unseen(found: Sequence[Candidate], visible: Collection[str]) -> list[Candidate]:
-    """Memories that the conversation does not show, and facts that it shows and that replace some.
+    """The memories that the conversation does not show, and facts of it that may replace one.
 
-    Until a night has compared them, an older fact alone would pass for what holds.
+    Until a night has compared them, the older fact alone would pass for what holds.
     """
     hidden = {one.id for one in found if _stands_in(one, visible)}
     left = [one for one in found if one.id not in hidden]

@@ -24,8 +24,8 @@ from memory.records.operations import (
     score_entry,
     settle_fact,
     supersede_fact,
-    told,
     unlink,
+    with_values,
     write_page,
 )
 from memory.records.profiles import (
@@ -57,7 +57,7 @@ from memory.records.records import (
     LOCAL_USER,
     LONGEST_FACT,
     OPENING,
-    OWN,
+    OWN_PREFIX,
     SELF,
     AssistantPrompt,
     CompletedTask,
@@ -139,7 +139,7 @@ __all__ = [
     "MOST_ALIASES",
     "NOBODY",
     "OPENING",
-    "OWN",
+    "OWN_PREFIX",
     "REFLECTION",
     "RISE",
     "SELF",
@@ -247,7 +247,7 @@ __all__ = [
     "speaks_as",
     "supersede_fact",
     "thread_id",
-    "told",
     "unlink",
+    "with_values",
     "write_page",
 ]

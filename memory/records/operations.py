@@ -38,7 +38,7 @@ def part_id(op: str, by: str) -> str:
     return operation_id("remains", op, by)
 
 
-def told(operations: Iterable[Operation]) -> list[Operation]:
+def with_values(operations: Iterable[Operation]) -> list[Operation]:
     """The operations that still have values; a forget leaves only ids, kinds and reasons."""
     return [one for one in operations if one["before"] is not None or one["after"] is not None]
 

@@ -40,7 +40,7 @@ ASIDE = "set_aside"
 SELF = "self"
 """Tag of notes on the assistant's own work; never made into facts, recalled or counted."""
 
-OWN = "~"
+OWN_PREFIX = "~"
 """First character of the ids of the product's own messages and events, and of no others."""
 
 OPENING = "[reflection]"

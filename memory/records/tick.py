@@ -95,8 +95,8 @@ def compaction_line(result: CompactionResult) -> str:
 
 def extraction_line(result: ExtractionResult) -> str:
     """The extraction as a sentence for a person."""
-    facts, answers = result["facts_recorded"], result["iterations"]
-    told = f"{facts} {'fact' if facts == 1 else 'facts'} journaled before that"
+    entries, answers = result["facts_recorded"], result["iterations"]
+    told = f"{entries} {'conclusion' if entries == 1 else 'conclusions'} journaled before that"
     how = "" if result["success"] else "; then the model gave no usable answer"
     return f"{told}, in {answers} {'answer' if answers == 1 else 'answers'} of the model{how}."
 

@@ -79,7 +79,7 @@ Prompt = Annotated[str, Field(max_length=100_000)]
 
 
 class Settings(BaseModel):
-    """How the agent behaves. Names and defaults are the specification's."""
+    """How the agent behaves. Names and defaults are those of the original design."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, json_schema_extra=arrange

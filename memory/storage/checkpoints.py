@@ -1,7 +1,7 @@
 """Checkpoints, for all savers: which of a thread are kept, and how they are written.
 
-LangGraph stores every step. Of a tick only the end is worth it: until then the event is in the
-inbox, so that a tick that a crash interrupts begins anew.
+LangGraph stores every step. Of a tick only the end is worth storing: until then its event is in
+the inbox, and a tick that a crash interrupted starts again.
 
 A run reads the whole history and stores it after every tick, and nearly all of it is as it was. So
 a checkpoint refers to chunks, each stored once, under the hash of its content.
@@ -51,7 +51,7 @@ class Retention(NamedTuple):
     """Checkpoints to delete once the newest root checkpoint is stored. Bounds are exclusive."""
 
     roots_before: str
-    """Root checkpoints before this id go, except the next two fields."""
+    """Root checkpoints before this id are deleted, except `last_step` and `restore`."""
     last_step: str
     """The newest checkpoint that is no edit by hand: its pending question can be answered."""
     restore: str | None
@@ -179,7 +179,7 @@ class HoldingSaver(BaseCheckpointSaver[Any]):
         if held is None or place.get("checkpoint_id"):
             return await super().aget_tuple(config)
         if place.get("checkpoint_ns"):
-            # Of a new task, or one whose checkpoint is held back, the subgraph has stored nothing.
+            # The subgraph of a new task, or of a parent that is held back, has stored nothing yet.
             new = not held.subgraphs_stored and ":" in place["checkpoint_ns"]
             return None if new or held.newest else await super().aget_tuple(config)
         await self._release(held)
@@ -214,8 +214,8 @@ def _held(config: RunnableConfig) -> HeldCheckpoints | None:
 # How they are written.
 
 THREADS = 128
-"""Threads whose messages stay in memory after they were read. Any other thread reads, counts and
-converts its history anew: its tick 20 takes 1.3 times as long."""
+"""Threads whose messages stay in memory. Beyond that number, the thread used longest ago is dropped
+and read again: its tick 20 takes 1.3 times as long."""
 
 CHUNK = 32
 """Messages in a chunk. Those behind the last whole chunk stand in the checkpoint itself."""
@@ -248,7 +248,7 @@ class _Known(NamedTuple):
 
 
 class MessageSerializer(JsonPlusSerializer):
-    """LangGraph's serializer, strict, with a memory for messages, which never change."""
+    """LangGraph's serializer, strict. It remembers messages by identity: they never change."""
 
     def __init__(self, chunks: ReadChunks = lambda _: {}) -> None:
         """`chunks`: reads chunks by their ids, where checkpoints are cut."""

@@ -24,7 +24,7 @@ from memory.messages import AUDIENCE, as_data, changes, is_summary, mark_of, pro
 from memory.models import Answer, ask, charged, in_vain, total
 from memory.night import NightContext, Thought, night_in_hand, plan, proceed
 from memory.operations import apply
-from memory.records import CompactionResult, Operation, Scope, Usage, add_entry, told
+from memory.records import CompactionResult, Operation, Scope, Usage, add_entry, with_values
 from memory.runtime import Resources, resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked, counted_failure, held
@@ -147,7 +147,7 @@ def cut_as_planned(context: NightContext) -> dict[str, Any]:
     for planned in context.plans.of("compact"):
         old = messages[: len(planned["inputs"])]
         if [str(message.id) for message in old] == planned["inputs"]:
-            for operation in told(planned["operations"]):
+            for operation in with_values(planned["operations"]):
                 text = operation["after"]["content"].split("\n", 1)[1]
                 at = datetime.fromisoformat(operation["after"]["timestamp"])
                 by = (planned.get("result") or {}).get("by", "summary")

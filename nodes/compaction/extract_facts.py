@@ -39,7 +39,10 @@ from tools.registry import tools_for
 log = logging.getLogger("circadian.compaction")
 CONTEXT = CONTEXTS["pre_compaction"]
 MIN_MESSAGES = 5
+"""A shorter history is cut without a look for conclusions."""
+
 EMERGENCY_ITERATIONS = 3
+"""Most answers of the model in a tick, for which somebody waits."""
 
 
 def instruction(now: str, zone: tzinfo) -> str:
@@ -149,12 +152,12 @@ async def _turn(
     if state["turn"] != "night":
         most = min(most, EMERGENCY_ITERATIONS)
     ended = _ended(message, known, last=_iteration(state) + 1 >= most)
-    facts = sum(one["ok"] and one["name"] == "add_journal_entry" for one in done.outcomes)
+    entries = sum(one["ok"] and one["name"] == "add_journal_entry" for one in done.outcomes)
     return Thought(
         usage=answer.usage,
         exchange=messages_to_dict([*exchange, message, *done.messages]),
         finished=ended is not None,
-        result={"facts": facts, "ended": ended},
+        result={"facts": entries, "ended": ended},
         log=audit.of_calls(
             done.calls,
             at=resources.clock(),

@@ -156,7 +156,7 @@ def _problem(
         return f"it guesses at feelings or intentions ({guess!r})"
     others = [_worded(hit) for each, hit in shown.items() if each not in evidence]
     if from_elsewhere(text, cited, [*others, rules]):
-        return "it stands on other memories than it names"
+        return "other memories than the ones it names say this"
     return violation(text)
 
 

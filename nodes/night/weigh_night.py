@@ -13,7 +13,7 @@ from memory import night
 from memory.night import Changes, NightContext, night_in_hand, proceed
 from memory.operations import facts_after, facts_named
 from memory.recall import IN_PROMPT, probes
-from memory.records import Fact, Operation, Probe
+from memory.records import Fact, Operation, Probe, last_heir
 from memory.settings import Settings
 from memory.state import State, checked
 from memory.text import shortened
@@ -46,20 +46,11 @@ def heirs_of(operations: Sequence[Operation], facts: Mapping[str, Fact]) -> dict
     """
     after, found = facts_after(facts, operations), dict[str, set[str]]()
     for op, fact in facts.items():
-        heir = _heir(op, after) if fact["invalid_at"] is None else None
-        if heir is not None:
+        if op in after and fact["invalid_at"] is None:
+            heir = last_heir(after[op], after)
             for source in fact["source_events"]:
                 found.setdefault(source, set()).update(heir["source_events"])
     return found
-
-
-def _heir(op: str, facts: Mapping[str, Fact]) -> Fact | None:
-    """The fact `op` itself, or the last one in the chain that superseded it."""
-    heir, seen = facts.get(op), {op}
-    while heir is not None and (by := heir["superseded_by"]) is not None:
-        heir = facts.get(by) if by not in seen else None
-        seen.add(by)
-    return heir
 
 
 def finds(
@@ -86,16 +77,17 @@ def judged(
 ) -> dict[str, Any]:
     """The decision, with what it rests on. `held`: why the night is held back; None: apply it.
 
-    With few `facts` (those that hold before dreaming), the share of them that would leave does not
-    count. `lost`: the queries of kept recalls that find something now and nothing afterwards.
+    With fewer `facts` (those that hold before dreaming) than `gate_facts`, the share that would
+    leave does not count. `lost`: kept questions that find something now and nothing afterwards.
     """
     held = None
     if facts >= settings.gate_facts and leaving > settings.gate_share * facts:
         held = f"{leaving} of {facts} facts would no longer hold"
     elif sum(after) < sum(before):
-        held = f"of {len(before)} kept recalls {sum(after)} would find, and {sum(before)} do now"
+        held = f"{sum(after)} of {len(before)} kept questions would find their memories, "
+        held += f"{sum(before)} do now"
         if lost:
-            held += f": nothing of what is found now for '{shortened(lost[0], NAMED_BY)}'"
+            held += f"; lost for '{shortened(lost[0], NAMED_BY)}'"
     return {
         "facts": facts,
         "leaving": leaving,

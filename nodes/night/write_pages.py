@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
@@ -89,13 +89,11 @@ async def _think(context: NightContext) -> Thought:
 
 
 async def _new(context: NightContext) -> dict[str, Fact]:
-    """The facts that are new, and those that tonight changes or removes, by operation id."""
-    operations, view = context.plans.operations(), context.pending_view()
+    """The facts that are new, and those that tonight changes, by operation id."""
+    kinds, operations = ("add_fact", "change_fact"), context.plans.operations()
     new = {*context.record.get("facts", []), *await undreamed_facts(context.store, context.scope)}
-    changed = [one for one in operations if one["kind"] in ("add_fact", "change_fact")]
-    found = await view.facts([*new, *(one["target"] for one in changed)])
-    gone = [one for one in operations if one["kind"] == "remove_fact" and one["before"]]
-    return found | {one["target"]: cast(Fact, one["before"]) for one in gone}
+    changed = (one["target"] for one in operations if one["kind"] in kinds)
+    return await context.pending_view().facts([*new, *changed])
 
 
 async def _moved(

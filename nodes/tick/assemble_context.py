@@ -34,7 +34,7 @@ from memory.pages import ShownLine, ShownPage
 from memory.prompt import ENTITY_CONTEXT, PAGES, SEMANTIC_MEMORIES, Material, assembly, rendering
 from memory.recall import IN_PROMPT, episodes, fit_for, probes, recall
 from memory.records import (
-    OWN,
+    OWN_PREFIX,
     AssembledContext,
     EntityProfile,
     Fact,
@@ -70,10 +70,11 @@ async def assemble_context(
 ) -> dict[str, Any]:
     """Render the components, put the event in hand into the history, and assess the task.
 
-    What is rendered here stays byte-identical through the tick's loop, so that a provider's prompt
-    cache holds; what the loop adds stands after it, as messages. The system message stays so from
-    tick to tick. What changes goes in front of the event, and the history does not keep it. Raises
-    InputError if one of the user's components clashes with another, or cannot be rendered.
+    What is rendered here is sent unchanged by every call of the tick's loop, so that the provider's
+    prompt cache holds; the loop only appends messages. The system message is the same from tick to
+    tick. What changes between ticks stands in front of the event, and is not kept in the history.
+
+    Raises InputError if a component of the user clashes with another, or cannot be rendered.
     """
     settings, resources = settings_of(runtime.context), resources_of(config)
     context_type, now = context_type_for(state["event"]), resources.clock()
@@ -81,10 +82,10 @@ async def assemble_context(
     owners = listeners.owners
     by_owner = set_off_by_owner(state["event"], owners=owners, served=resources.served)
     scope = scope_of(config)
-    # Who is named is looked up for people and for recall.
+    # Names are looked up twice: for people and for recall.
     names = [scope.namespace(label) for label in (entities.NAMES, episodes.SPEAKERS)]
     heard = as_heard(state, listeners.audience, owners)
-    memory = _Memory(
+    memory = _PromptMemory(
         heard,
         settings,
         scope,
@@ -121,7 +122,7 @@ def _origins(
     state: State, remembered: _Shown, held: Sequence[ShownPage], owners: Collection[str]
 ) -> list[str]:
     """Everybody but the owners whose words the assembled parts may hold, in order."""
-    standing = [*state["goals"].values(), *state["projects"]["slots"].values()]
+    goals_and_projects = [*state["goals"].values(), *state["projects"]["slots"].values()]
     lines = [line for one in held for line in one.lines]
     people = remembered["people"]
     said = state["session_memory"].get("said_by", {})
@@ -132,7 +133,7 @@ def _origins(
         *(rests_on(line.speaker, {"origins": line.origins}, owners) for line in lines),
         *(rests_on(one["speaker"], one, owners) for who in people for one in who["observations"]),
         *(rests_on(None, one, owners) for who in people for one in who["attributes"].values()),
-        *(rests_on(one.get("by"), one, owners) for one in standing),
+        *(rests_on(one.get("by"), one, owners) for one in goals_and_projects),
         *(rests_on(one, {}, owners) for one in (*said.values(), *buffered)),
         *(rests_on(None, {"origins": names}, owners) for names in perhaps.values()),
     ]
@@ -140,7 +141,7 @@ def _origins(
 
 
 @dataclass(frozen=True)
-class _Memory:
+class _PromptMemory:
     """What a tick is shown of long-term memory, as far as its listeners may know it."""
 
     state: State
@@ -153,7 +154,7 @@ class _Memory:
     async def shown(
         self, context_type: str, *, by_owner: bool, now: datetime
     ) -> tuple[_Shown, list[ShownPage]]:
-        """(what the context shows, nothing of it twice; its pages). Disputes only to an owner."""
+        """(what the context shows, each thing once; its pages). Only owners see disputes."""
         components = CONTEXTS[context_type].enabled_components
         people = await self.people() if ENTITY_CONTEXT in components else []
         held = await self.pages(people) if PAGES in components else []
@@ -174,7 +175,7 @@ class _Memory:
     ) -> tuple[list[ShownPage], list[str]]:
         """(the pages that the prompt has room for; the texts of all, the disputes first).
 
-        Disputes without room take no line from a page, which would then stand nowhere.
+        A dispute that does not fit takes no line from a page: the line would appear nowhere.
         """
         first = disputes[: len(self._fitting(self._texts(disputes)))]
         once = each_once([*first, *held], self.state["session_memory"])
@@ -192,7 +193,7 @@ class _Memory:
     async def people(self) -> list[EntityProfile]:
         """The nearest people; for a public the sender and those who are mentioned.
 
-        Attributes are shown to a public on pages alone, other names only of whom it knows.
+        To a public, attributes appear on pages only, and other names only of people whom it knows.
         """
         public = self.listeners.audience == "public"
         talks = {} if public else self.state["conversations"]
@@ -237,7 +238,7 @@ class _Memory:
     async def recalled(
         self, context_type: str, seen: Sequence[ShownPage], now: datetime
     ) -> list[RecallHit]:
-        """What the prompt does not show already, near the event, or else near the active goals."""
+        """Memories near the event, or else near the active goals, that the prompt does not show."""
         state, settings, event = self.state, self.settings, self.state["event"]
         where: Any = {"scope": self.scope, "semantic": self.semantic, "store": self.store}
         active = (g["description"] for g in state["goals"].values() if g["status"] == "active")
@@ -368,5 +369,5 @@ def _message(state: State, settings: Settings, now: str, mark: Mapping[str, Any]
     if event is None:
         own = {EVENT_KEY: {"event": None, "tick": tick}}
         text = f"{prompt_lines.TICK} {shown_time(now, settings.zone)}"
-        return HumanMessage(text, id=f"{OWN}autonomous_{tick}", additional_kwargs=own)
+        return HumanMessage(text, id=f"{OWN_PREFIX}autonomous_{tick}", additional_kwargs=own)
     return marked(message_of(event, tick=tick), **mark)

@@ -9,7 +9,7 @@ from langchain_core.messages.tool import tool_call
 
 from memory.messages import marked
 from memory.planning import in_hand
-from memory.records import OWN
+from memory.records import OWN_PREFIX
 from memory.state import State, checked, held
 from tools.builtin import planning
 
@@ -28,5 +28,5 @@ async def draft_plan(state: State) -> dict[str, Any]:
         args={"goal_id": goal["id"], "reasoning": "A plan first: this goal takes several steps."},
         id=f"call_plan_{tick}",
     )
-    message = AIMessage("", id=f"{OWN}plan_{tick}", tool_calls=[ask])
+    message = AIMessage("", id=f"{OWN_PREFIX}plan_{tick}", tool_calls=[ask])
     return {"messages": [marked(message, tick=tick)], "loop": {**loop, "next": "use_tools"}}

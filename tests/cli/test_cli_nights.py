@@ -60,7 +60,7 @@ def test_a_dry_run_is_told_changes_nothing_and_is_applied_by_its_shortened_id(
     learned = sum(one["kind"] == "add_fact" for one in made)
     assert learned > 1
     assert f"Learned {learned} facts" in tried.out
-    assert "Weighed 6 journal entries\n" in tried.out
+    assert "Scored 6 journal entries\n" in tried.out
     assert "Nothing of it is applied.\n" in tried.out
     assert f"make it so: circadian sleep --apply {name} --data {data}\n" in tried.out
     assert f"let it go:  circadian night {name} --discard --data {data}\n" in tried.out

@@ -16,7 +16,7 @@ from tests.support.forked import forked_python
 Capture = pytest.CaptureFixture[str]
 
 
-_TOLD = ("step ", "weigh", "make ")
+_TOLD = ("step ", "score", "make ")
 """How the rows of a night's table begin in the README's excerpt."""
 
 

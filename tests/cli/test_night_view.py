@@ -133,20 +133,20 @@ def test_what_takes_a_place_stands_apart_from_what_stays_beside() -> None:
     ]
     night = NightChanges(operations, names, {"b": "B"}, ended={"a", "c"})
     groups = {group.key: group for group in differences(night)}
-    assert list(groups) == ["changed", "joined", "linked", "forgotten"]
+    assert list(groups) == ["changed", "joined", "linked", "faded"]
     changed, linked = groups["changed"].changes[0], groups["linked"].changes[0]
     assert (changed.before, changed.note) == (Side("fact a"), "newer")
     assert changed.after == Side("fact b", id="B")
     assert (groups["changed"].replaced, groups["linked"].replaced) == (True, False)
     assert groups["linked"].title == "Linked 1 pair of facts"
     assert linked.stays
-    forgotten = groups["forgotten"].changes[0]
-    assert forgotten.before == Side("small talk")
+    faded = groups["faded"].changes[0]
+    assert faded.before == Side("small talk")
     # Crossed out is what no longer holds: not a twin, and nothing in a night that is not applied.
-    assert (changed.over, linked.over, forgotten.over) == (True, False, True)
-    assert not groups["joined"].changes[0].over
+    assert (changed.gone, linked.gone, faded.gone) == (True, False, True)
+    assert not groups["joined"].changes[0].gone
     preview = differences(NightChanges(operations, names, applied=False))
-    assert not any(change.over for group in preview for change in group.changes)
+    assert not any(change.gone for group in preview for change in group.changes)
 
 
 def test_attributes_show_the_replaced_value() -> None:
@@ -193,9 +193,9 @@ def test_each_kind_of_change_has_its_section() -> None:
         noticed(observation(1)),
     )
     assert "Concluded 1 insight\n • Ada is busy. — from 1 memory" in told
-    assert "Forgot 1 memory\n - Ada said something of e1. (Ada, 2 May 2026) — imp" in told
+    assert "Let 1 memory fade\n - Ada said something of e1. (Ada, 2 May 2026) — imp" in told
     assert (
-        "Weighed 1 journal entry\n • Ada said something of e1. (Ada, 2 May 2026) — importance 3 → 7"
+        "Scored 1 journal entry\n • Ada said something of e1. (Ada, 2 May 2026) — importance 3 → 7"
         in told
     )
     assert ", saw 1 fact in a new light\n • The glass arrives on Friday. (Ben, 1 Mar" in told
@@ -213,7 +213,7 @@ def test_a_fact_that_got_only_tags_is_shown_with_those() -> None:
 def test_long_lists_are_cut_and_name_the_command_for_all(width: int) -> None:
     many = [score_entry(entry(f"e{n}", source_entity="Ada"), 7, "scored") for n in range(40)]
     told = seen(*many, width=width)
-    assert "Weighed 40 journal entries" in told
+    assert "Scored 40 journal entries" in told
     assert "and 34 more" in told
     assert "All of it: circadian night night_20260502_220000 --all" in told
     whole = seen(*many, everything=True, width=width)

@@ -193,7 +193,7 @@ def test_a_check_says_what_a_file_holds_and_plays_nothing(
 ) -> None:
     lines: Lines = [event(1), {"request": "sleep"}, event(2, addressed=False)]
     done = replayed(capsys, written(file, *lines), data, "--check")
-    assert done.out.splitlines() == [f"{file.name} is sound: 2 events, 1 request."]
+    assert done.out.splitlines() == [f"{file.name} is valid: 2 events, 1 request."]
     told = replayed(capsys, file, data, "--check", "--json").document
     assert told == {"lines": 3, "events": 2, "requests": 1}
     for args in ((), ("--check",)):

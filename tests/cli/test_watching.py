@@ -56,9 +56,9 @@ async def test_watch_shows_a_night_with_texts_in_place_of_ids(
             Screen(json=False), Settings(), clock, partial(labels_for, agent.context)
         ) as watch:
             await follow(agent.context, {"request": "sleep"}, watch)
-    weighed = capsys.readouterr().out.partition("Weighed 1 journal entry")[2].splitlines()[1]
-    assert "I grow beans on plot 7" in weighed
-    assert "event_" not in weighed
+    scored = capsys.readouterr().out.partition("Scored 1 journal entry")[2].splitlines()[1]
+    assert "I grow beans on plot 7" in scored
+    assert "event_" not in scored
 
 
 async def test_watch_shows_a_repeated_error_once(

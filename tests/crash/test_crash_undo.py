@@ -73,7 +73,7 @@ async def test_an_undo_killed_when(
         [(night, who)] = await undos(agent)
     assert who == "local"
     if GIVEN[given] != UNDO:
-        assert report["notes"][0] == f"The undo of {night} had been broken off; it is finished now."
+        assert report["notes"][0] == f"The undo of {night} was interrupted, and is finished now."
 
 
 async def learned(agent: AsyncAgent) -> list[str]:

@@ -90,7 +90,7 @@ async def test_a_tick_of_a_stream_left_early_is_finished_by_the_next_run(data: P
         out = agent.invoke(said("Hello", id="e2"))
         assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1", "e2"]
         assert list(agent.get_state().values["goals"]) == ["goal_1_0"]
-        journal = agent.call(entries(agent.handle))
+        journal = agent.call(entries(agent.asynchronous))
     assert [entry["sources"] for entry in journal] == [["e1"], ["e2"]]
     # Of what was done nothing is done again; a call that was in flight may be.
     assert asked.count("human") == 2
@@ -136,7 +136,7 @@ async def test_another_thread_id_is_refused(data: Path) -> None:
     with opened(data, scripted("Hello.")) as agent:
         with pytest.raises(InputError, match=r"thread '1' is not this agent's, .*agent=NAME"):
             agent.invoke(said("Hi", id="e1"), config)
-        own: Any = {"configurable": {"thread_id": agent.handle.scope.thread}}
+        own: Any = {"configurable": {"thread_id": agent.asynchronous.scope.thread}}
         out = agent.invoke(said("Hi", id="e1"), own)
     assert [tick["event_id"] for tick in out["report"]["ticks"]] == ["e1"]
 

@@ -65,7 +65,7 @@ def test_a_message_of_a_snapshot_changes_by_an_edit_alone(tmp_path: Path) -> Non
 
 
 def test_a_state_is_edited_with_the_config_in_front(agent: Agent) -> None:
-    own: RunnableConfig = {"configurable": {"thread_id": agent.handle.scope.thread}}
+    own: RunnableConfig = {"configurable": {"thread_id": agent.asynchronous.scope.thread}}
     goal = {"id": "goal_1_0", "description": "Plant beans"}
     agent.update_state(own, {"goal_index": 1}, "intake")
     agent.update_state(config=own, values={"goals": {"goal_1_0": goal}}, as_node="intake")

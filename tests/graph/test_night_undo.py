@@ -236,7 +236,7 @@ async def test_an_interrupted_tick_goes_on_after_the_undo(
         assert (await agent.night(name))["status"] == "undone"
         assert await night_undo.unfinished_undo(agent.store, agent.scope) is None
     assert [one["event_id"] for one in report["ticks"]] == ["asked"]
-    told = f"The undo of {name} had been broken off; it is finished now."
+    told = f"The undo of {name} was interrupted, and is finished now."
     assert report["notes"].count(told) == 1
 
 

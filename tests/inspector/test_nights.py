@@ -37,7 +37,7 @@ async def test_a_night_is_a_difference_that_one_can_read(visitor: Visitor) -> No
     assert "Learned 2 facts" in shown
     assert "Rex is afraid of thunder" in shown
     assert "Its steps" in shown
-    assert "make it into facts" in shown
+    assert "make facts" in shown
     assert "A later night built on this night" in shown
     assert "Undo this night" not in shown
     assert "/default/memory/" in page
@@ -111,7 +111,7 @@ async def test_a_preview_shows_its_progress_and_changes_nothing(visitor: Visitor
     name, status = await last_night(visitor)
     assert status == "preview"
     assert f"/default/nights/{name}" in done
-    assert "make it into facts: 1 of 1, 1 call" in text_of(done)
+    assert "make facts: 1 of 1, 1 call" in text_of(done)
     assert ": 0 of 1" not in done
     assert await facts(visitor) == before
     shown = text_of(await visitor.get(f"/nights/{name}"))

@@ -127,7 +127,7 @@ def test_nights_are_previewed_applied_and_taken_back(token_server: Server, ada: 
     said(token_server, ADA, "aviary", "My parrot Otto lives by the window")
     ada.post("/preview")
     done = ada.ended()
-    assert "make it into facts" in text_of(done)
+    assert "make facts" in text_of(done)
     [night] = re.findall(rf"{ada.agent}/nights/(night_\w+)", done)
     assert "nothing of it is in memory" in text_of(ada.get(f"/nights/{night}"))
     ada.post(f"/nights/{night}/apply")

@@ -17,9 +17,9 @@ from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
 from memory import entities, journal, pages
-from memory import events as memory_events
 from memory.compaction import MASK
 from memory.errors import Refusal
+from memory.events import entry_in
 from memory.guards import (
     OWN,
     Doubt,
@@ -62,7 +62,7 @@ from tools.answers import (
     refusals_answered,
 )
 from tools.evidence import FactCheck, origin_of
-from tools.origins import kept_origins, listeners_in, may_be_of_others, owners_in, stranger_in
+from tools.origins import kept_origins, listeners_in, may_be_of_others, other_sender, owners_in
 
 PLACES = 16
 """Places looked up in one query."""
@@ -342,7 +342,7 @@ async def _known_sources(
     found = await journal.read_many(store, scope, sorted(cited))
     familiar = await entities.familiar(store, scope, events)
     return found | {
-        one["id"]: memory_events.entry_in(runtime.state, one, settings_of(runtime.context), known)
+        one["id"]: entry_in(runtime.state, one, settings_of(runtime.context), known)
         for one, known in zip(events, familiar, strict=True)
     }
 
@@ -486,7 +486,7 @@ async def settle_dispute(
     event = event_of(runtime)
     if event is None or is_reflection(event):
         raise Refusal("A contradiction is settled in answer to an owner only", OWNERS_ONLY)
-    if who := stranger_in(runtime):
+    if who := other_sender(runtime):
         raise Refusal(f"{who} is not an owner of this assistant", OWNERS_ONLY)
     semantic, scope = resources_of(runtime.config).semantic, scope_of(runtime.config)
     open_ = await pages.open_questions(store_of(runtime), semantic, scope)

@@ -76,7 +76,7 @@ from tools.evidence import (
     shown,
 )
 from tools.origins import (
-    LEAST_TRUST,
+    HEARSAY_TRUST,
     listeners_in,
     may_be_of_others,
     of_entry,
@@ -214,12 +214,12 @@ async def _basis(content: str, given: str | None, runtime: Runtime, collector: C
     near = [shared_words(content, f"{e['source_entity'] or ''} {e['content']}") for e in entries]
     if not any(near) and len(entries) != 1:
         least = min((e["source_trust"] for e in entries), default=TRUST["inference"])
-        return _Basis(None, min(least, LEAST_TRUST) if others else least, others)
+        return _Basis(None, min(least, HEARSAY_TRUST) if others else least, others)
     nearest = [e for e, words in zip(entries, near, strict=True) if words == max(near)]
     if others := await may_be_of_others(content, nearest, runtime, collector):
         owners = owners_in(runtime)
         named = [name for one in nearest for name in of_entry(one, owners)]
-        return _Basis(None, LEAST_TRUST, [*dict.fromkeys([*named, *others])])
+        return _Basis(None, HEARSAY_TRUST, [*dict.fromkeys([*named, *others])])
     who = speaker_of(content, given, said_in(nearest))
     return _Basis(who, min(one["source_trust"] for one in nearest))
 
@@ -511,5 +511,5 @@ async def _with_origins(
     if not others:
         return noticed
     origins = [*of_entry(source, owners_in(runtime)), *others]
-    trust = min(noticed["trust"], LEAST_TRUST)
+    trust = min(noticed["trust"], HEARSAY_TRUST)
     return {**noticed, "speaker": None, "trust": trust, "origins": list(dict.fromkeys(origins))}

@@ -41,7 +41,7 @@ from tools.answers import (
     refusals_answered,
 )
 from tools.evidence import RECALLED, WHERE_FROM, grounds, heard_from_others, in_sight, shown
-from tools.origins import check_change, given_by, in_public, marks_of, stranger_in
+from tools.origins import check_change, given_by, in_public, marks_of, other_sender
 from tools.policy import as_heard, material
 
 GoalId = Annotated[str, Field(description="Such as 'goal_42_0'.")]
@@ -331,7 +331,7 @@ async def add_session_memory(
 ) -> Answer:
     """Keep a fact or pattern about people or the world in sight; never about you."""
     _check([content], runtime)
-    by = stranger_in(runtime)
+    by = other_sender(runtime)
     rests_on = [] if by else await given_by(content, runtime)
     memory, private = runtime.state["session_memory"], not in_public(runtime)
     after, result = session_memory.add(
@@ -351,7 +351,7 @@ async def compact_session_memory(
 ) -> Answer:
     """Replace the facts and patterns of session memory by fewer, consolidated ones."""
     _check([*new_facts, *new_patterns], runtime)
-    memory, by = runtime.state["session_memory"], stranger_in(runtime)
+    memory, by = runtime.state["session_memory"], other_sender(runtime)
     standing = [*memory["key_facts"], *memory["learned_patterns"]]
     reworded = [one for one in (*new_facts, *new_patterns) if not repeats(one, standing)]
     others = await given_by("\n".join(reworded), runtime) if reworded else []

@@ -80,12 +80,13 @@ def _direct(message: AIMessage) -> AIMessage:
 
 
 def _completes(call: ToolCall) -> bool:
+    """Sorts calls that complete a goal last."""
     done = call["args"].get("status") == "completed" or call["args"].get("progress") == 100
     return done and call["name"] == planning.update_goal.name
 
 
 def _meant(call: ToolCall) -> ToolCall:
-    """The call that a call of `use_tool` stands for; what is given beside `arguments` counts."""
+    """The call that a `use_tool` call stands for; arguments beside `arguments` count, too."""
     name = call["args"].get("name")
     if (
         call["name"] != assistant.use_tool.name
@@ -175,7 +176,7 @@ class OfferedTool:
 
     @property
     def in_state(self) -> bool:
-        """Whether it changes only the state, and nothing when no checkpoint was written."""
+        """Whether it changes the state only: nothing happened if no checkpoint was written."""
         return bool((self.tool.metadata or {}).get("in_state"))
 
     def difference(self, state: State, args: Mapping[str, Any]) -> str | None:

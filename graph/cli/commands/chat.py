@@ -151,16 +151,16 @@ def chat(
     """Talk with the agent. Ctrl-D leaves."""
     # Blocking, so that Ctrl-C reaches the prompt: the agent runs on a thread of its own.
     with opening(options) as agent:
-        session = Session(options, Screen(json=False), agent.handle)
+        session = Session(options, Screen(json=False), agent.asynchronous)
         agent.call(confirm_new_name(session))
         session.say_model()
         if sys.stdin.isatty():
             import readline  # noqa: F401 - importing it gives `input` line editing and a history
 
             session.screen.note(HELP)
-        if briefing := agent.call(new_briefing(agent.handle.context, sender)):
+        if briefing := agent.call(new_briefing(agent.asynchronous.context, sender)):
             session.screen.show(briefing_view(briefing), "")
-        if waiting := agent.call(unanswered(agent.handle)):
+        if waiting := agent.call(unanswered(agent.asynchronous)):
             session.screen.note(still_waiting([parked["question"] for parked in waiting]))
         status = _Chat(session, agent, sender).run()
         return 0 if sys.stdin.isatty() else status

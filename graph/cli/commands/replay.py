@@ -65,7 +65,7 @@ from memory.runtime import utc_now
 from memory.telemetry import model_use
 
 MOST_AT_ONCE = 200
-"""Events per run, so that a long stretch of overheard talk shows progress."""
+"""Most events per run, so that long stretches of unaddressed events show progress."""
 
 REQUESTED = {"tick": "(works on its goals)", "wake": "(wakes up)"}
 _EVENT_KEYS = {"id", "at", "sender", "text", "channel", "addressed"}
@@ -116,7 +116,7 @@ def steps(path: Path) -> Iterator[Step]:
         if isinstance(found, RequestLine):
             yield from _together(heard)
             requests += 1
-            # Places count from the last event: the same id after a line before it was mended.
+            # Numbered from the last event, so that correcting an earlier line changes no id.
             id_ = operation_id("replay", found.request, found.at or "", anchor, str(requests))
             yield Step(request=found.request, at=found.at, marker=f"replay:{id_}")
             continue
@@ -188,7 +188,7 @@ async def replay(
     if check:
         told = {"lines": lines, "events": events, "requests": lines - events}
         kinds = f"{counted(events, 'event')}, {counted(lines - events, 'request')}"
-        Screen(json=options.json).result(told, Text(f"{one_line(file.name)} is sound: {kinds}."))
+        Screen(json=options.json).result(told, Text(f"{one_line(file.name)} is valid: {kinds}."))
         return 0
     clock = Clock()
     async with running(options, clock=clock, announce=False) as session:
@@ -310,7 +310,7 @@ async def play(
             await inbox.settle(agent.store, agent.scope, [mark])
         waiting = await _unreported(agent, step, fresh, report)
         tally.failed |= {failure["event_id"] or "": failure for failure in waiting}
-        # A tick that failed without an attempt: a service is left alone, and every tick fails.
+        # A failure without an attempt: a circuit breaker is open, and every tick would fail, too.
         if waiting or any(one["event_id"] and not one["attempts"] for one in report["failures"]):
             break
     used = (now - then for now, then in zip(model_use(), before, strict=True))
@@ -420,7 +420,7 @@ class Ending:
     question: Event
     reply: str
     hit: RecallHit
-    told: Event
+    source_event: Event
     """The event of the first day that the recalled memory came from."""
 
 
@@ -436,7 +436,9 @@ async def demo(
         raise InputError("--inspect ends in the browser, --json in a document: leave one out")
     screen = Screen(json=options.json)
     if not (parts := sorted(STORY.glob("*.jsonl"))):
-        raise InputError(f"the story is missing: {STORY} holds no .jsonl file; install it again")
+        raise InputError(
+            f"the story is missing: no .jsonl file in {STORY}; install Circadian again"
+        )
     fresh = _fresh_folder(options.data)
     options = altered(options, data=fresh, folder=fresh)
     files = await asyncio.to_thread(_working_folder, options, fresh)
@@ -485,7 +487,7 @@ def _fresh_folder(given: Path | None) -> Path:
     if given is None:
         return Path(tempfile.mkdtemp(prefix="circadian-demo-"))
     if given.exists() and (not given.is_dir() or any(given.iterdir())):
-        raise FolderError(f"{given} is not an empty folder; the demo begins with a new one")
+        raise FolderError(f"{given} is not an empty folder; the demo needs a new or empty one")
     return given
 
 
@@ -548,24 +550,24 @@ async def _ending(options: Options, events: Sequence[Event]) -> Ending:
 def _document(
     options: Options, processes: list[int], states: Sequence[Status], ending: Ending
 ) -> dict[str, Any]:
-    told = ending.told
+    source = ending.source_event
     return {
         "data": str(options.folder),
         "processes": processes,
         "question": ending.question["text"],
         "reply": ending.reply,
         "recalled": recalled_memory(ending.hit),
-        "told": {k: told[k] for k in ("id", "at", "sender", "text", "channel")},
+        "told": {k: source[k] for k in ("id", "at", "sender", "text", "channel")},
         "before_restart": states[0],
         "after": states[-1],
     }
 
 
 def _recalled_view(ending: Ending) -> RenderableType:
-    question, told = ending.question, ending.told
-    place = f", {told['channel']}" if told["channel"] else ""
+    question, event = ending.question, ending.source_event
+    place = f", {event['channel']}" if event["channel"] else ""
     asked = f"{question['text']}  ({question['sender']}, {date(question['at'])})"
-    source = f"event {told['id']}, told by {told['sender']} on {date(told['at'])}{place}"
+    source = f"event {event['id']}, told by {event['sender']} on {date(event['at'])}{place}"
     rows = Table.grid(padding=(0, 2))
     rows.add_row(Text("Asked", "bold"), one_line(asked))
     rows.add_row(Text("Recalled", "bold"), one_line(ending.hit["text"]))

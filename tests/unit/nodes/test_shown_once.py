@@ -7,7 +7,7 @@ import pytest
 from memory.pages import ShownPage, pages
 from memory.records import Attribute, Page, PageLine, SessionMemory
 from memory.settings import Settings
-from nodes.tick.assemble_context import _Memory, each_once
+from nodes.tick.assemble_context import _PromptMemory, each_once
 from tests.support.night_memories import fact
 
 NOTHING: SessionMemory = {
@@ -58,7 +58,7 @@ def test_a_line_stays_on_its_page_where_its_contradiction_has_no_room(
 ) -> None:
     nobody: Any = None
     state = cast(Any, {"session_memory": NOTHING, "calibration": 1.0})
-    memory = _Memory(state, Settings(page_tokens=room), nobody, nobody, nobody, nobody)
+    memory = _PromptMemory(state, Settings(page_tokens=room), nobody, nobody, nobody, nobody)
     claims = pages.of_disputes([(DIETS, fact("o", "Ines come carne.", id="o" * 12))])
     fit, _ = memory.seen([page("Mateo", None), page("Ada", "Come huevos. " * 20)], claims)
     assert [one.id for one in fit] == names

@@ -243,8 +243,8 @@ def test_all_errors_are_defined_in_one_module() -> None:
             r"^class (\w+)\(\w*(?:Error|Exception)\):", path.read_text("utf-8"), re.M
         )
     }
-    # `Again` never leaves the module that tries a call again.
-    assert found.pop("Again") == "memory/models/retry.py"
+    # `RetryableError` never leaves the module that tries a call again.
+    assert found.pop("RetryableError") == "memory/models/retry.py"
     assert {*found.values()} == {"memory/errors.py"}
 
 

@@ -61,7 +61,7 @@ def test_more_than_a_quarter_of_at_least_twenty_is_too_much(
 @pytest.mark.parametrize(
     ("before", "after", "held"),
     [
-        ([True, True], [True, False], "of 2 kept recalls 1 would find, and 2 do now"),
+        ([True, True], [True, False], "1 of 2 kept questions would find their memories, 2 do now"),
         ([True, False], [False, True], None),
         ([False, False], [False, False], None),
         ([True], [True], None),
