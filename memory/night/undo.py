@@ -4,8 +4,8 @@ Store namespace (below `(user, thread)`): `open_undo` "open" -> UndoBegun, from 
 change until after the last: facts and the store are separate files; the next run finishes the undo.
 
 There are two checks. An undo (`undo_conflicts`) accepts a value that is already as the undo would
-leave it. Applying a preview or a held night (`apply_conflicts`) does not: it would make everything a
-second time.
+leave it. Applying a preview or a held night (`apply_conflicts`) does not, or it would make
+everything a second time.
 """
 
 from __future__ import annotations
