@@ -47,7 +47,7 @@ from memory.facts.table import (
 )
 from memory.models import Breaker, Breakers, embed_query, embed_texts, guarded
 from memory.records import AGENTS, Fact, FactDraft, Scope
-from memory.text import TextPrefilter, terms
+from memory.text import terms
 
 if TYPE_CHECKING:
     from memory.facts.mem0 import Mem0
@@ -173,12 +173,10 @@ class SemanticMemory:
         rows = await self.run(self.facts, scope, ids) if ids else []
         return {row.id: fact_of(row) for row in rows}
 
-    async def all(
-        self, scope: Scope, wanted: TextPrefilter | None = None, limit: int | None = None
-    ) -> list[Fact]:
-        """Every fact, superseded ones included, oldest first; as far as it is `wanted`."""
+    async def all(self, scope: Scope) -> list[Fact]:
+        """Every fact, superseded ones included, oldest first."""
         filters = fact_filters(scope)
-        rows = await self.run(lambda: self.open_table().select(filters, limit, wanted))
+        rows = await self.run(lambda: self.open_table().select(filters))
         return [fact_of(row) for row in rows]
 
     async def listed(self, scope: Scope, wanted: Listing) -> tuple[list[Row], int]:

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, cast
 from memory.audit import AuditEntry
 from memory.forgetting.scrubbing import FORGOTTEN, Forgettable, Names, Scrubber, Statement, compared
 from memory.records import EntityProfile, Event, Fact, JournalEntry, end_doubts, part_id
-from memory.text import TextPrefilter, sentences, terms
+from memory.text import sentences, terms
 
 ARCHIVE = "[CONTEXT SYNTHESIS]\n"
 """How the content of an archive begins (`memory.journal.entries.archive_entry`)."""
@@ -284,18 +284,6 @@ class ForgetTarget(NamedTuple):
     kind: Kind
     name: str
     """A name, or the id of a fact or an entry."""
-
-
-def widened(prefilter: TextPrefilter, known: KnownMemory, erasure: Erasure) -> TextPrefilter:
-    """The prefilter with what goes, its sources, and what else was made from these sources."""
-    made: dict[tuple[str, ...], tuple[str, ...]] = {
-        (one["id"], one["op"]): _made_from_fact(one) for one in known.facts
-    }
-    made |= {(one["id"],): _made_from(one) for one in known.entries}
-    ids = prefilter.ids.union(erasure.all_gone)
-    ids = ids.union(*(froms for own, froms in made.items() if not ids.isdisjoint(own)))
-    ids = ids.union(*(own for own, froms in made.items() if not ids.isdisjoint(froms)))
-    return TextPrefilter(prefilter.sayings | erasure.names.prefilter.sayings, ids)
 
 
 def _made_from(entry: JournalEntry) -> tuple[str, ...]:
