@@ -362,7 +362,8 @@ class Visit:
 
         async def look(tell: Tell) -> tuple[str, ...]:
             tell("what goes is shown first, and nothing is changed")
-            looking.found = (context.now(), await would_forget(context, target))
+            found = await would_forget(context, target)
+            looking.found = (context.now(), found)
             return here
 
         looking = jobs.start(context.scope, title, look)

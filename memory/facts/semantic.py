@@ -385,7 +385,6 @@ class SemanticMemory:
 
                 self._mem0 = open_mem0(
                     self.open_table(),
-                    load_embeddings=self.open_embeddings,
                     dimension=self._dimension,
                     folder=self._mem0_dir,
                 )
