@@ -224,7 +224,6 @@ def _config(row: Row) -> ContextConfig:
 
 
 CONTEXTS: Mapping[str, ContextConfig] = {row[0]: _config(row) for row in _TABLE}
-"""The context types by name."""
 
 
 def context_type_for(event: Event | None) -> str:

@@ -525,7 +525,7 @@ def settle_mem0(folder: Path) -> None:
 
 def _write_fact(mem0: Mem0, scope: Scope, draft: FactDraft) -> None:
     filters = {**fact_filters(scope, include_superseded=False), "identity": identity_of(draft)}
-    same = mem0.table.select(filters, 1)
+    same = mem0.table.select(filters)
     if same:
         mem0.table.alias(same[0].id, draft["op"])
     else:

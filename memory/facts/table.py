@@ -153,7 +153,6 @@ class Dialect(NamedTuple):
 
 
 ROW = "m.seq, m.id, m.payload, m.access_count, m.last_access"
-"""The columns of a `Row`."""
 
 
 class MemoryTable(ABC):
@@ -211,11 +210,10 @@ class MemoryTable(ABC):
     def delete(self, filters: Filters) -> int:
         """Remove the matching rows, keeping only their numbers; return how many there were."""
 
-    def select(self, filters: Filters, limit: int | None = None) -> list[Row]:
+    def select(self, filters: Filters) -> list[Row]:
         """The matching rows, oldest first."""
-        end = "" if limit is None else f" LIMIT {self.dialect.value.format(type='bigint')}"
-        query = f"SELECT {ROW} FROM memories AS m WHERE {{where}} ORDER BY m.seq{end}"
-        return [self._row(*row) for row in self._asked(filters, query, *([limit] if end else []))]
+        query = f"SELECT {ROW} FROM memories AS m WHERE {{where}} ORDER BY m.seq"
+        return [self._row(*row) for row in self._asked(filters, query)]
 
     @abstractmethod
     def listed(self, wanted: Listing) -> tuple[list[Row], int]:

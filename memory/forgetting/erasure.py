@@ -58,7 +58,6 @@ class Erasure:
     entries: Mapping[str, JournalEntry | None]
     """Journal entries as they stay; None for those that go."""
     facts: Mapping[str, Fact]
-    """Facts that go."""
     gone: frozenset[str]
     """Ids of erased events, entries and facts, and the operation ids of the facts."""
     links: Mapping[str, Sequence[str]]

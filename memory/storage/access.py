@@ -305,10 +305,7 @@ async def namespaces_below(
 async def shelves(
     store: BaseStore, scope: records.Scope, kind: str | None = None
 ) -> AsyncIterator[Shelf]:
-    """All namespaces with their items, or those whose first label is `kind`.
-
-    One namespace at a time is in memory.
-    """
+    """All namespaces with their items, one at a time, or those whose first label is `kind`."""
     for namespace in await namespaces_below(store, scope.namespace()):
         labels = tuple(map(unquote, namespace[2:]))
         if kind is None or labels[:1] == (kind,):
