@@ -89,10 +89,6 @@ class BusyError(CircadianError):
     """Another process holds the agent. Posted events wait in the inbox."""
 
 
-class LongWork(CircadianError):
-    """What was asked takes longer than the caller waits. Nothing was changed."""
-
-
 class ModelError(CircadianError):
     """The model gave no usable answer, which costs tokens, too. The work stays pending."""
 

@@ -75,7 +75,6 @@ class Resources:
     """An installation's models, memory and clock."""
 
     model: Callable[[], BaseChatModel]
-    """Gives the chat model."""
     semantic: SemanticMemory
     clock: Callable[[], datetime] = utc_now
     user: str = LOCAL_USER

@@ -6,7 +6,7 @@ import asyncio
 import json
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple, get_args
 
 from starlette.exceptions import HTTPException
@@ -39,11 +39,10 @@ from graph.use_cases import (
     labels_for,
     nights,
     overview,
-    would_forget,
 )
 from memory import entities, night, pages
 from memory.audit import AuditEntry, Outcome, What
-from memory.errors import BusyError, LongWork, NotFoundError
+from memory.errors import BusyError, NotFoundError
 from memory.events import inbox
 from memory.forgetting import ForgetTarget
 from memory.night import plans_of, records, report_of, status_of
@@ -426,30 +425,15 @@ async def _favour(visit: Visit, found: PersonDetail) -> Favour | None:
 
 # Forgetting somebody
 
-FRESH = timedelta(minutes=1)
-"""How long the shown list of what would go counts as current, as memory may change."""
-
 
 async def forget_person_form(visit: Visit) -> Response:
-    """What would be forgotten with a person or thing; looking for much of it is a job."""
+    """What would be forgotten with a person or thing."""
     profile = await find_profile(visit.context, visit.named("id"))
-    wanted, here = ForgetTarget("entity", profile["id"]), ("people", profile["id"], "forget")
-
-    async def look(tell: Tell) -> tuple[str, ...]:
-        tell("what goes is shown first, and nothing is changed")
-        looking.found = (visit.context.now(), await would_forget(visit.context, wanted))
-        return here
-
-    job, found = visit.host.jobs.current(visit.context.scope), None
-    if job is not None and job.result == here and job.found is not None:
-        (at, found), job.found = job.found, None
-        found = found if visit.context.now() - at < FRESH else None
-    try:
-        would, nights = found or await would_forget(visit.context, wanted, briefly=True)
-    except LongWork:
-        title = f"Looking for all of {profile['name']}"
-        looking = visit.host.jobs.start(visit.context.scope, title, look)
+    target, title = ForgetTarget("entity", profile["id"]), f"Looking for all of {profile['name']}"
+    found = await visit.would_forget(target, title, "people", profile["id"], "forget")
+    if found is None:
         return visit.go("progress")
+    would, nights = found
     return visit.show("forget_person.html", profile=profile, would=would, nights=nights)
 
 

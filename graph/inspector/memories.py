@@ -35,7 +35,6 @@ from graph.use_cases import (
     forget_fact,
     likely_speaker,
     recall,
-    would_forget,
 )
 from memory import entities, journal
 from memory.errors import InputError, NotFoundError
@@ -333,7 +332,10 @@ async def forget_form(visit: Visit) -> Response:
     """What would be forgotten with a fact, an entry or an insight."""
     found = await memory_detail(visit.context, visit.named("id"))
     target = ForgetTarget("fact" if found.fact else "entry", found.id)
-    would, nights = await would_forget(visit.context, target)
+    looked = await visit.would_forget(target, "Looking for what goes", "forget", found.id)
+    if looked is None:
+        return visit.go("progress")
+    would, nights = looked
     return visit.show("forget.html", found=found, text=_text(found), would=would, nights=nights)
 
 

@@ -14,10 +14,10 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, tzinfo
+from datetime import UTC, timedelta, tzinfo
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from urllib.parse import parse_qsl, quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -30,10 +30,12 @@ from graph.console import clean, counted, short_id
 from graph.documents import Paging
 from graph.following import Listener
 from graph.following import progress as night_progress
-from graph.use_cases import COUNTED, NIGHT_STATUS, AgentContext, Forgotten
+from graph.use_cases import COUNTED, NIGHT_STATUS, AgentContext, Forgotten, would_forget
 from memory.errors import BusyError, CircadianError, InputError
+from memory.forgetting import ForgetTarget
 from memory.night import NightEvent
-from memory.records import LOCAL_USER, Scope
+from memory.records import LOCAL_USER, NightRecord, Scope
+from memory.storage import count_items
 from memory.text import local, shortened, terms, zone_name
 
 HERE = Path(__file__).parent
@@ -131,6 +133,12 @@ Work = Callable[[Tell], Coroutine[Any, Any, tuple[str, ...]]]
 """The work; returns the parts of the address that shows its result."""
 
 KEPT_LINES = 200
+
+SMALL = 500
+"""Facts and entries of a memory that a page reads as a whole."""
+
+FRESH = timedelta(minutes=1)
+"""How long what a job found counts as current, as memory may change."""
 
 
 class NightProgress(Listener):
@@ -334,6 +342,32 @@ class Visit:
             address=lambda number: self.url(name, **asked | {"page": number}),
             **values,
         )
+
+    async def would_forget(
+        self, target: ForgetTarget, title: str, *here: str
+    ) -> tuple[Forgotten, list[NightRecord]] | None:
+        """What a forget would change. None: a job looks for it in a large memory.
+
+        `here`: parts of the address that shows what the job found.
+        """
+        jobs, context = self.host.jobs, self.context
+        job = jobs.current(context.scope)
+        if job is not None and job.result == here and job.found is not None:
+            (at, found), job.found = job.found, None
+            if context.now() - at < FRESH:
+                return cast(tuple[Forgotten, list[NightRecord]], found)
+        entries = await count_items(context.store, context.scope.namespace("journal"))
+        if entries + await context.semantic.count(context.scope) <= SMALL:
+            return await would_forget(context, target)
+
+        async def look(tell: Tell) -> tuple[str, ...]:
+            tell("what goes is shown first, and nothing is changed")
+            found = await would_forget(context, target)
+            looking.found = (context.now(), found)
+            return here
+
+        looking = jobs.start(context.scope, title, look)
+        return None
 
     def forget(
         self, title: str, erase: Callable[..., Awaitable[Forgotten]], id_: str, back: str

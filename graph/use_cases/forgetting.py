@@ -108,7 +108,6 @@ class Plan(NamedTuple):
     after: dict[str, Any]
     rules: ForgetContext
     store: StoreChanges
-    rows: forgetting.Found
     before: dict[str, int]
     """Counts of the forget that this one goes on with: its first parts may be done."""
 
@@ -188,14 +187,11 @@ async def forget_entry(
 
 
 async def would_forget(
-    context: AgentContext, wanted: ForgetTarget, *, briefly: bool = False
+    context: AgentContext, wanted: ForgetTarget
 ) -> tuple[Forgotten, list[NightRecord]]:
-    """What a forget would change, and the nights that it keeps from being undone or applied.
-
-    `briefly`: raise LongWork if that takes longer than a page takes.
-    """
+    """What a forget would change, and the nights that it keeps from being undone or applied."""
     wanted = await _found(context, wanted)
-    plan = await _plan(context, wanted, None, preview=True, briefly=briefly)
+    plan = await _plan(context, wanted, None)
     lost = [
         one
         for one in plan.rules.nights.values()
@@ -308,13 +304,8 @@ async def _plan(
     earlier: Begun | None,
     *,
     required: bool = True,
-    preview: bool = False,
-    briefly: bool = False,
 ) -> Plan:
-    """Decide everything. Raises InputError if nothing is known although it is `required`.
-
-    `preview`: it is not carried out, and reads no more than what it tells of.
-    """
+    """Decide everything. Raises InputError if nothing is known although it is `required`."""
     store, scope, semantic = context.store, context.scope, context.semantic
     values = dict((await context.snapshot()).values)
     found = await find(
@@ -325,12 +316,8 @@ async def _plan(
         values=values,
         owner=context.owner,
         earlier=earlier,
-        sifting=preview,
-        briefly=briefly,
     )
-    erasure, rows = found.erasure, forgetting.Found([], set())
-    if not preview:
-        rows = await semantic.run(forgetting.rows_that_hold, semantic, scope, erasure)
+    erasure = found.erasure
     after = state_after(values, erasure, found.handled)
     left = {message.id for message in after.get("messages", [])}
     messages = values.get("messages", [])
@@ -339,9 +326,8 @@ async def _plan(
     informed = informed_ticks(messages, erasure).union(earlier["informed"] if earlier else ())
     at = context.now().isoformat()
     rules = ForgetContext(erasure, questions, at, messages=cut, informed=frozenset(informed))
-    rules.prefilter, rules.preview = found.prefilter, preview
     before = earlier.get("counts", {}) if earlier else {}
-    plan = Plan(found, values, after, rules, await store_changes(store, scope, rules), rows, before)
+    plan = Plan(found, values, after, rules, await store_changes(store, scope, rules), before)
     if required and not any(plan.counts.values()):
         near = await names_like(context, wanted.name)
         meant = f"; there is {', '.join(map(repr, near))}" if near else ""
@@ -377,15 +363,16 @@ async def _carry_out(context: AgentContext, wanted: ForgetTarget, plan: Plan, te
         "informed": list(plan.rules.informed),
         "counts": plan.counts,
     }
+    rows = await semantic.run(forgetting.rows_that_hold, semantic, scope, erasure)
     # Stored first, so that entries which stay are indexed again whatever happens.
     stale = [
         journal.unindexed(scope, entry)
         for entry in erasure.entries.values()
-        if entry and entry["id"] in plan.rows.stale
+        if entry and entry["id"] in rows.stale
     ]
     await forgetting.begin(store, scope, what, stale)
     tell(f"facts: {len(erasure.facts)}")
-    await forgetting.erase(semantic, scope, erasure.facts, plan.rows.gone)
+    await forgetting.erase(semantic, scope, erasure.facts, rows.gone)
     staying = [fact for fact in found.facts if fact["id"] not in erasure.facts]
     await forgetting.mend(semantic, scope, staying, erasure)
     tell("working memory")

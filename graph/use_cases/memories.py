@@ -271,7 +271,6 @@ class Reindexing(NamedTuple):
     """The result of a reindexing."""
 
     embedder: str
-    """The recorded embedder."""
     dimension: int
     """Numbers per vector."""
     was: str | None

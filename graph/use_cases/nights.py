@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typing_extensions import TypedDict
 
@@ -27,9 +27,6 @@ from memory.night import (
 )
 from memory.records import NightRecord, NightReport, NightStatus, Operation, with_values
 from memory.text import shortened
-
-if TYPE_CHECKING:
-    from langgraph.types import StateSnapshot
 
 QUOTED = 60
 """Most characters of a quoted text."""
@@ -237,9 +234,6 @@ async def previewing(context: AgentContext) -> AsyncIterator[AgentContext]:
 async def apply_night(context: AgentContext, name: str) -> NightReport:
     """Apply a preview, or a night that was held back. No model is called.
 
-    A night that was killed at its very end is completed: its operations were applied by then, but
-    the history was not cut yet.
-
     Raises:
         InputError: there is no such night, it is neither, or another night is open.
         ConflictError: what the night is about has changed since, a forget took something out of it,
@@ -256,34 +250,10 @@ async def applying(context: AgentContext, name: str) -> AsyncIterator[AgentConte
     await find_night(context, name)  # a wrong id is told at once, without waiting for the lock
     async with context.held():
         record = await find_night(context, name)
-        if status_of(record) != "approved" and not await broke_off(context, record):
+        if status_of(record) != "approved":
             await _check_applicable(context, record)
             await _approve(context, record)
         yield context.for_a_night()
-
-
-async def broke_off(context: AgentContext, record: NightRecord) -> bool:
-    """Whether a run recorded the night's end and was killed before it cut the history.
-
-    The next run does the rest. Only the night's own task tells: later reports name the night, too.
-    """
-    if status_of(record) != "complete":
-        return False
-    from langgraph.types import StateSnapshot
-
-    tasks = (await context.snapshot(subgraphs=True)).tasks
-    inside = [task.state for task in tasks if task.name == "sleep"]
-    return any(
-        isinstance(state, StateSnapshot) and _night_in(state) == record["id"] for state in inside
-    )
-
-
-def _night_in(sleep: StateSnapshot) -> str | None:
-    cursor = sleep.values.get("night")
-    if cursor is not None or "begin_night" in sleep.next:
-        return cursor["id"] if cursor else None
-    done = (sleep.values.get("report") or {}).get("night")
-    return done["id"] if done else None
 
 
 def of_run(output: Mapping[str, Any]) -> NightReport:

@@ -264,17 +264,8 @@ def _sizes_from(messages: Sequence[AnyMessage], calibration: float) -> list[int]
 HEAD = "[extract, no summary: the words of the conversation, shortened]"
 """The extract's first line."""
 
-LEAST = 24
-"""Tokens per exchange at least; if there are too few, the oldest are only counted."""
-
-SHORT = 8
-"""Tokens to which the last sentence may be cut, at least."""
-
-MOST = 240
-"""Tokens per exchange, at most."""
-
-NEWEST = 3
-"""The newest exchange may be N times as long as the oldest."""
+LEAST, MOST = 24, 240
+"""Tokens per exchange; the newest has a fourth of the room, and the oldest are only counted."""
 
 _DETAIL = re.compile(
     r"\d|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\bdeadline\b", re.IGNORECASE
@@ -282,9 +273,6 @@ _DETAIL = re.compile(
 
 _NAME = re.compile(r"(?<=\S\s)[\W_]{0,9}[A-Z\u00c0-\u00de][\w'-]+")
 """A capitalised word that is not the first."""
-
-_SPREAD = 0.618033988749895
-"""The golden ratio: multiples of it, modulo 1, spread evenly."""
 
 
 @dataclass
@@ -301,54 +289,38 @@ class _Exchange:
 def extract(messages: Sequence[AnyMessage], tokens: int, calibration: float) -> str:
     """The messages in at most `tokens` (calibrated), the newest in more detail."""
     told = [one for one in _exchanges(messages) if one.asked or one.tools or one.replies]
-    left = tokens - _size(HEAD + "\n", calibration)
-    count = min(len(told), left // calibrated(LEAST, calibration))
-    older = f"... {len(told) - count} older exchanges left out; the journal has them"
-    head = [HEAD, older] if count < len(told) else [HEAD]
-    left -= _size(older + "\n", calibration) if count < len(told) else 0
-    if count < 1 or left < calibrated(LEAST, calibration):
+    older = "... {} older exchanges left out; the journal has them"
+    left = tokens - _size(f"{HEAD}\n{older.format(len(told))}\n", calibration)
+    lines: list[str] = []
+    least, most = calibrated(LEAST, calibration), calibrated(MOST, calibration)
+    for exchange in reversed(told):
+        if left < least:
+            break
+        lines.append(_line(exchange, min(most, max(least, left // 4)) - 1, calibration))
+        left -= _size(lines[-1] + "\n", calibration)
+    if not lines:
         newest = _line(told[-1], MOST, calibration) if told else ""
         return cut_to(f"[extract] {newest}", tokens, calibration)
-    lines: list[str] = []
-    share = calibrated(MOST, calibration)
-    for place in range(count - 1, -1, -1):
-        # An older exchange never gets more room than a newer one.
-        share = min(share, int(left * _weight(place, count)))
-        lines.append(_line(told[len(told) - count + place], share - 1, calibration))
-        left -= _size(lines[-1] + "\n", calibration)
-    return "\n".join([*head, *reversed(lines)])
+    counted = [older.format(len(told) - len(lines))] if len(lines) < len(told) else []
+    return "\n".join([HEAD, *counted, *reversed(lines)])
 
 
-def condensed(text: str, tokens: int, calibration: float, note: str = "") -> str:
-    """`text` in at most `tokens` (calibrated); sentences without date, number or name go first.
-
-    Dropped sentences are spread over the text; `note` at the end says that some were.
+def condensed(text: str, tokens: int, calibration: float, note: str) -> str:
+    """`text` in at most `tokens` (calibrated); sentences without date, number or name go first,
+    then the oldest. `note` at the end says that some did.
     """
     if _size(text, calibration) <= tokens:
         return text
-    lines = [sentences(line) for line in text.split("\n")]
-    # A repeated sentence stays once.
-    places = {
-        one: (at, n) for at, line in reversed([*enumerate(lines)]) for n, one in enumerate(line)
-    }
-    pieces = sorted((place, one) for one, place in places.items())
-    spare = tokens - _size(f"\n{note}", calibration) if note else tokens
-    ranked = sorted(
-        range(len(pieces)), key=lambda at: (not _telling(pieces[at][1]), at * _SPREAD % 1)
-    )
-    kept: dict[int, list[tuple[int, str]]] = {}
-    for left, at in zip(range(len(ranked), 0, -1), ranked, strict=True):
-        (line, place), sentence = pieces[at]
-        # No sentence may take all the room.
-        most = spare if left == 1 else spare // 2
-        shown = cut_to(sentence, most - 1, calibration)
-        if shown == sentence or most >= (SHORT if left == 1 else LEAST):
-            kept.setdefault(line, []).append((place, shown))
-            spare -= _size(shown + "\n", calibration)
-    told = [" ".join(one for _, one in sorted(kept[line])) for line in sorted(kept)]
-    if not told:
+    pieces = list(dict.fromkeys(sentences(text)))
+    left = tokens - _size(f"\n{note}", calibration)
+    kept = set[int]()
+    for at in sorted(range(len(pieces)), key=lambda at: (not _telling(pieces[at]), -at)):
+        if (size := _size(pieces[at] + "\n", calibration)) <= left:
+            kept.add(at)
+            left -= size
+    if not kept:
         return cut_to(text, tokens, calibration)
-    return "\n".join([*told, note] if note else told)
+    return "\n".join([*(pieces[at] for at in sorted(kept)), note])
 
 
 def _telling(sentence: str) -> bool:
@@ -377,29 +349,15 @@ def _exchanges(messages: Iterable[AnyMessage]) -> list[_Exchange]:
 
 
 def _line(exchange: _Exchange, tokens: int, calibration: float) -> str:
-    """The exchange on one line of at most `tokens`, with room for the reply."""
+    """The exchange on one line of at most `tokens`; what was asked leaves room for the reply."""
     when = f"- {exchange.at} " if exchange.at else "- "
     said = " ".join(f"{who or 'asked'}: {what}" for who, what in exchange.asked if what)
     tools = ", ".join(dict.fromkeys(exchange.tools))
     reply = " ".join(" ".join(exchange.replies).split())
-    used = f" [tools: {tools}]" if tools else ""
-    answered = f" answered: {reply}" if reply else ""
-    whole = f"{when}{said}{used}{answered}"
-    if _size(whole, calibration) <= tokens:
-        return whole
-    left = tokens - _size(when, calibration) - 1
-    used = cut_to(used, left // 4, calibration)
-    left -= _size(used, calibration)
-    share = left * 2 // 5 if said else left
-    answered = condensed(answered, share, calibration)
-    said = condensed(said, left - _size(answered, calibration), calibration)
-    return f"{when}{said}{used} {answered.strip()}".rstrip()
-
-
-def _weight(place: int, count: int) -> float:
-    """The share of an exchange in the room left for it and all older ones."""
-    slope = (NEWEST - 1) / max(1, count - 1)
-    return (1 + slope * place) / ((place + 1) * (1 + slope * place / 2))
+    rest = (f" [tools: {tools}]" if tools else "") + (f" answered: {reply}" if reply else "")
+    if _size(f"{when}{said}{rest}", calibration) > tokens:
+        said = cut_to(said, tokens // 2, calibration)
+    return cut_to(f"{when}{said}{rest}", tokens, calibration)
 
 
 def _size(text: str, calibration: float) -> int:

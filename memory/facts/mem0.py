@@ -1,4 +1,4 @@
-"""Mem0 on LangChain embeddings and on the table of memories. Importing this imports Mem0.
+"""Mem0 on the table of memories. Importing this imports Mem0.
 
 Mem0 stores facts as they are given. Its extraction, which needs a chat model, its search and its
 history of changes are not used.
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from langchain_core.embeddings import Embeddings
 from mem0.configs.base import MemoryConfig
 from mem0.configs.vector_stores.faiss import FAISSConfig
 from mem0.embeddings.base import EmbeddingBase
@@ -41,12 +40,11 @@ KIND = {"kind": "fact"}
 Embedding = Sequence[float] | Vector
 
 
-class LangChainEmbedder(EmbeddingBase):
-    """Any LangChain `Embeddings`, loaded on first use; `ready` brings vectors made before."""
+class ReadyVectors(EmbeddingBase):
+    """Takes the place of Mem0's embedder: the vectors are made before a write begins."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self._load: Callable[[], Embeddings] = config.model
         self._ready: Mapping[str, Embedding | None] = {}
 
     @contextmanager
@@ -60,9 +58,7 @@ class LangChainEmbedder(EmbeddingBase):
 
     def embed(self, text: str, memory_action: str | None = None) -> Embedding | None:
         """The vector of one text."""
-        if text in self._ready:
-            return self._ready[text]
-        return self._load().embed_documents([text])[0]
+        return self._ready[text]
 
 
 class NoChatModel(LLMBase):
@@ -159,7 +155,7 @@ class Mem0:
 
     memory: Memory
     table: MemoryTable
-    embedder: LangChainEmbedder
+    embedder: ReadyVectors
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -177,12 +173,10 @@ class Mem0:
         forget(fact_id)
 
 
-def open_mem0(
-    table: MemoryTable, *, load_embeddings: Callable[[], Embeddings], dimension: int, folder: Path
-) -> Mem0:
+def open_mem0(table: MemoryTable, *, dimension: int, folder: Path) -> Mem0:
     """Mem0 over `table`, with its own files in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    EmbedderFactory.provider_to_class[PROVIDER] = f"{__name__}.{LangChainEmbedder.__name__}"
+    EmbedderFactory.provider_to_class[PROVIDER] = f"{__name__}.{ReadyVectors.__name__}"
     LlmFactory.register_provider(PROVIDER, f"{__name__}.{NoChatModel.__name__}")
     VectorStoreFactory.provider_to_class["faiss"] = f"{__name__}.{FactStore.__name__}"
     # It neither looks for entities in a text nor stores any, and reports nothing to anybody. Where
@@ -199,7 +193,7 @@ def open_mem0(
         embedding_model_dims=dimension,
         table=table,
     )
-    model = {"model": load_embeddings, "embedding_dims": dimension}
+    model = {"model": None, "embedding_dims": dimension}
     # model_construct: Mem0's validators know only the names of its own providers.
     config = MemoryConfig(
         vector_store=VectorStoreConfig.model_construct(provider="faiss", config=store),

@@ -47,7 +47,7 @@ from memory.facts.table import (
 )
 from memory.models import Breaker, Breakers, embed_query, embed_texts, guarded
 from memory.records import AGENTS, Fact, FactDraft, Scope
-from memory.text import TextPrefilter, terms
+from memory.text import terms
 
 if TYPE_CHECKING:
     from memory.facts.mem0 import Mem0
@@ -176,12 +176,10 @@ class SemanticMemory:
         rows = await self.run(self.facts, scope, ids) if ids else []
         return {row.id: fact_of(row) for row in rows}
 
-    async def all(
-        self, scope: Scope, wanted: TextPrefilter | None = None, limit: int | None = None
-    ) -> list[Fact]:
-        """Facts, superseded ones included, oldest first; only those that `wanted` lets pass."""
+    async def all(self, scope: Scope) -> list[Fact]:
+        """Every fact, superseded ones included, oldest first."""
         filters = fact_filters(scope)
-        rows = await self.run(lambda: self.open_table().select(filters, limit, wanted))
+        rows = await self.run(lambda: self.open_table().select(filters))
         return [fact_of(row) for row in rows]
 
     async def listed(self, scope: Scope, wanted: Listing) -> tuple[list[Row], int]:
@@ -390,7 +388,6 @@ class SemanticMemory:
 
                 self._mem0 = open_mem0(
                     self.open_table(),
-                    load_embeddings=self.open_embeddings,
                     dimension=self._dimension,
                     folder=self._mem0_dir,
                 )
@@ -531,7 +528,7 @@ def settle_mem0(folder: Path) -> None:
 
 def _write_fact(mem0: Mem0, scope: Scope, draft: FactDraft) -> None:
     filters = {**fact_filters(scope, include_superseded=False), "identity": identity_of(draft)}
-    same = mem0.table.select(filters, 1)
+    same = mem0.table.select(filters)
     if same:
         mem0.table.alias(same[0].id, draft["op"])
     else:

@@ -39,7 +39,7 @@ from pydantic import TypeAdapter
 
 from memory.errors import InputError, MemoryStoreError
 from memory.records import Fact, FactDraft, Scope
-from memory.text import TextPrefilter, fact_terms
+from memory.text import fact_terms
 
 Vector = npt.NDArray[np.float32]
 """Of length 1, so that the inner product is the cosine; a zero vector stays zero."""
@@ -153,7 +153,6 @@ class Dialect(NamedTuple):
 
 
 ROW = "m.seq, m.id, m.payload, m.access_count, m.last_access"
-"""The columns of a `Row`."""
 
 
 class MemoryTable(ABC):
@@ -211,13 +210,10 @@ class MemoryTable(ABC):
     def delete(self, filters: Filters) -> int:
         """Remove the matching rows, keeping only their numbers; return how many there were."""
 
-    def select(
-        self, filters: Filters, limit: int | None = None, wanted: TextPrefilter | None = None
-    ) -> list[Row]:
-        """The matching rows, oldest first; rows that are not `wanted` may be left out."""
-        end = "" if limit is None else f" LIMIT {self.dialect.value.format(type='bigint')}"
-        query = f"SELECT {ROW} FROM memories AS m WHERE {{where}} ORDER BY m.seq{end}"
-        return [self._row(*row) for row in self._asked(filters, query, *([limit] if end else []))]
+    def select(self, filters: Filters) -> list[Row]:
+        """The matching rows, oldest first."""
+        query = f"SELECT {ROW} FROM memories AS m WHERE {{where}} ORDER BY m.seq"
+        return [self._row(*row) for row in self._asked(filters, query)]
 
     @abstractmethod
     def listed(self, wanted: Listing) -> tuple[list[Row], int]:

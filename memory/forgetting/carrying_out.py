@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, NotRequired, cast
 
 from langchain_core.utils.iter import batch_iterate
@@ -22,7 +21,7 @@ from typing_extensions import TypedDict
 from memory import audit, entities, pages
 from memory.audit import AuditEntry
 from memory.compaction import SUMMARIES
-from memory.errors import LongWork, MemoryStoreError
+from memory.errors import MemoryStoreError
 from memory.events import inbox
 from memory.facts import SemanticMemory, scope_filters
 from memory.forgetting.erasure import (
@@ -35,7 +34,6 @@ from memory.forgetting.erasure import (
     decide,
     facts_after,
     start_of,
-    widened,
 )
 from memory.forgetting.store_changes import FORGETTING, WITH_OTHERS, StoreChanges
 from memory.forgetting.working import events_in_state
@@ -43,9 +41,9 @@ from memory.journal import by_time
 from memory.operations import UNDREAMED, apply
 from memory.recall import probes
 from memory.records import Fact, InboxItem, JournalEntry, Scope
-from memory.storage import Shelf, list_items, shelves, write_batch
+from memory.storage import list_items, shelves, write_batch
 from memory.storage.sqlite import OpenedFile
-from memory.text import TextPrefilter, shortened
+from memory.text import shortened
 
 OPEN, RESIDUE = "open", "residue"
 
@@ -67,12 +65,6 @@ class Begun(TypedDict):
     counts: NotRequired[dict[str, int]]
     """How much was to go, by kind, for the log."""
 
-
-MANY = 1_000
-"""Texts with something of what is forgotten, above which the whole memory is read at once."""
-
-FEW = 100
-"""Texts that are looked through while a page waits."""
 
 EXAMPLES = 5
 """Texts in a preview."""
@@ -107,8 +99,6 @@ class Selection(NamedTuple):
     """Event id -> the tick that handled it."""
     unjournaled: list[str]
     """Ids of erased events that are not in the journal."""
-    prefilter: TextPrefilter | None
-    """Tells the records that may change; None if all records are to be read."""
 
 
 class ErasedMemory(TypedDict):
@@ -130,47 +120,25 @@ async def find(
     values: Mapping[str, Any],
     owner: str,
     earlier: Begun | None = None,
-    sifting: bool = False,
-    briefly: bool = False,
 ) -> Selection:
-    """Decide what goes with `wanted`; changes nothing.
-
-    `sifting`: read only the records that may have to do with it, until they lead to no others, or
-    to so many that all are read. The selection is the same, but lacks most of the facts that stay.
-    `briefly`: raise LongWork where more than FEW texts have something of it.
-    """
-    prefilter = TextPrefilter(frozenset(), frozenset((wanted.name,))) if sifting else None
-    most = FEW if briefly else MANY
-    while True:
-        known = await _known(store, semantic, scope, values, owner, wanted, prefilter, most)
-        if known is None:
-            if briefly:
-                raise LongWork("so much goes that looking for it takes some seconds")
-            prefilter = None
-            continue
-        if not sifting:  # only carrying out needs to know what stands beside the facts that stay
-            links = await list_items(store, scope.namespace(apply.LINKS))
-            known = known._replace(links={item.key: item.value["linked_to"] for item in links})
-        # In threads: every text of the memory is searched.
-        begun = await asyncio.to_thread(_begun, wanted, known, earlier)
-        # Day by day: the log is long.
-        found = [
-            acts_of([cast(AuditEntry, item.value) for item in shelf.items], begun.events)
-            async for shelf in _sifted(store, scope, audit.AUDIT, prefilter)
-            if len(shelf.labels) == 2
-        ]
-        goals, texts = (one.goals for one in found), (one.written for one in found)
-        acts = Acts(frozenset[str]().union(*goals), frozenset[str]().union(*texts))
-        erasure = await asyncio.to_thread(decide, known, begun, acts)
-        more = prefilter and widened(prefilter, known, erasure)
-        if more == prefilter:
-            break
-        prefilter = more
+    """Decide what goes with `wanted`; changes nothing."""
+    known = await _known(store, semantic, scope, values, owner, wanted)
+    # In threads: every text of the memory is searched.
+    begun = await asyncio.to_thread(_begun, wanted, known, earlier)
+    # Day by day: the log is long.
+    found = [
+        acts_of([cast(AuditEntry, item.value) for item in shelf.items], begun.events)
+        async for shelf in shelves(store, scope, audit.AUDIT)
+        if len(shelf.labels) == 2
+    ]
+    goals, texts = (one.goals for one in found), (one.written for one in found)
+    acts = Acts(frozenset[str]().union(*goals), frozenset[str]().union(*texts))
+    erasure = await asyncio.to_thread(decide, known, begun, acts)
     marks = await list_items(store, scope.namespace(inbox.HANDLED))
     handled = {item.key: int(item.value["tick"]) for item in marks}
     journaled = {one["sources"][0] for one in known.entries if one["sources"]}
     unjournaled = sorted(begun.events - journaled)
-    return Selection(erasure, begun.said, list(known.facts), handled, unjournaled, prefilter)
+    return Selection(erasure, begun.said, list(known.facts), handled, unjournaled)
 
 
 async def _known(
@@ -180,24 +148,23 @@ async def _known(
     values: Mapping[str, Any],
     owner: str,
     target: ForgetTarget,
-    prefilter: TextPrefilter | None,
-    most: int,
-) -> KnownMemory | None:
-    """The memory, or what of it passes; None if more than `most` texts do."""
-    facts = await semantic.all(scope, prefilter, limit=most + 1 if prefilter else None)
-    entries = [] if prefilter and len(facts) > most else await _entries(store, scope, prefilter)
-    if prefilter and len(facts) + len(entries) > most:
-        return None
+) -> KnownMemory:
+    facts = await semantic.all(scope)
+    shelved = shelves(store, scope, "journal")
+    entries = [cast(JournalEntry, item.value) async for shelf in shelved for item in shelf.items]
+    linked = await list_items(store, scope.namespace(apply.LINKS))
+    links = {item.key: item.value["linked_to"] for item in linked}
     projects = list((values.get("projects") or {}).get("slots", {}))
     if target.kind != "entity":
-        return KnownMemory(entries, facts, [], [], projects)
+        return KnownMemory(entries, facts, [], [], projects, links)
     waiting = [
         cast(InboxItem, item.value)["event"]
         for kind in (inbox.INBOX, inbox.SET_ASIDE)
         for item in await list_items(store, scope.namespace(kind))
     ]
     events = [*waiting, *events_in_state(values, owner)]
-    return KnownMemory(entries, facts, await entities.everyone(store, scope), events, projects)
+    profiles = await entities.everyone(store, scope)
+    return KnownMemory(entries, facts, profiles, events, projects, links)
 
 
 def _begun(wanted: ForgetTarget, known: KnownMemory, earlier: Begun | None) -> Start:
@@ -254,19 +221,6 @@ def memories(erasure: Erasure) -> list[ErasedMemory]:
     for fact in erasure.facts.values():
         found.append({"id": fact["id"], "kind": "fact", "text": fact["text"], "left": None})
     return found
-
-
-async def _entries(
-    store: BaseStore, scope: Scope, prefilter: TextPrefilter | None
-) -> list[JournalEntry]:
-    found = _sifted(store, scope, "journal", prefilter)
-    return [cast(JournalEntry, item.value) async for shelf in found for item in shelf.items]
-
-
-def _sifted(
-    store: BaseStore, scope: Scope, kind: str, prefilter: TextPrefilter | None
-) -> AsyncIterator[Shelf]:
-    return shelves(store, scope, kind, (lambda namespace: prefilter) if prefilter else None)
 
 
 def _of_state(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, int]:
@@ -357,9 +311,7 @@ _CLEARS_STATISTICS = 180_000
 
 async def clean(part: Any, tables: tuple[str, ...]) -> None:
     """Rewrite the file or, in PostgreSQL, the `tables` of a saver or a store."""
-    if hasattr(part, "scrub"):
-        await part.scrub(partial(_vacuum_file, part.file))
-    elif hasattr(part, "file"):
+    if hasattr(part, "file"):
         await _vacuum_file(part.file)
     elif hasattr(part, "pool"):
         await _vacuum_tables(part.pool, tables)

@@ -17,7 +17,7 @@ from memory.audit import AuditEntry
 from memory.forgetting.scrubbing import FORGOTTEN, Forgettable, Names, Scrubber, Statement, compared
 from memory.journal import SYNTHESIS
 from memory.records import EntityProfile, Event, Fact, JournalEntry, end_doubts, part_id
-from memory.text import TextPrefilter, sentences, terms
+from memory.text import sentences, terms
 
 
 class KnownMemory(NamedTuple):
@@ -56,7 +56,6 @@ class Erasure:
     entries: Mapping[str, JournalEntry | None]
     """Journal entries as they stay; None for those that go."""
     facts: Mapping[str, Fact]
-    """Facts that go."""
     gone: frozenset[str]
     """Ids of erased events, entries and facts, and the operation ids of the facts."""
     links: Mapping[str, Sequence[str]]
@@ -284,18 +283,6 @@ class ForgetTarget(NamedTuple):
     kind: Kind
     name: str
     """A name, or the id of a fact or an entry."""
-
-
-def widened(prefilter: TextPrefilter, known: KnownMemory, erasure: Erasure) -> TextPrefilter:
-    """The prefilter with what goes, its sources, and what else was made from these sources."""
-    made: dict[tuple[str, ...], tuple[str, ...]] = {
-        (one["id"], one["op"]): _made_from_fact(one) for one in known.facts
-    }
-    made |= {(one["id"],): _made_from(one) for one in known.entries}
-    ids = prefilter.ids.union(erasure.all_gone)
-    ids = ids.union(*(froms for own, froms in made.items() if not ids.isdisjoint(own)))
-    ids = ids.union(*(own for own, froms in made.items() if not ids.isdisjoint(froms)))
-    return TextPrefilter(prefilter.sayings | erasure.names.prefilter.sayings, ids)
 
 
 def _made_from(entry: JournalEntry) -> tuple[str, ...]:

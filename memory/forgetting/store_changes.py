@@ -29,8 +29,7 @@ from memory.records import (
     PlanRecord,
     Scope,
 )
-from memory.storage import Shelf, Sieve, shelves
-from memory.text import TextPrefilter
+from memory.storage import Shelf, shelves
 
 
 def plans_after(
@@ -170,7 +169,7 @@ WITH_OTHERS = frozenset(
         *("tick_reports", "agent", "runs"),
     )
 )
-"""Kinds that are counted together with others: a preview reads none of them."""
+"""Kinds that are counted together with others."""
 
 Value: TypeAlias = dict[str, Any]
 
@@ -199,37 +198,13 @@ class ForgetContext:
     """Ticks whose tools returned an erased memory."""
     nights: dict[str, NightRecord | None] = field(default_factory=dict)
     """Nights of which a plan or the head changed, by id, as they were; filled on the way."""
-    prefilter: TextPrefilter | None = None
-    """Tells the records that may change; None if any may."""
-    preview: bool = False
-    """Changes are counted, and not carried out."""
-
-    def sieve(self) -> Sieve | None:
-        """Which records have to be read; None: all of them."""
-        if not self.preview:
-            return None
-        wanted, names = None, self.erasure.names
-        if self.prefilter is not None:
-            said = self.prefilter.sayings.union(self.erasure.scrubber.prefilter.sayings)
-            ids = self.prefilter.ids.union(self.questions, self.messages)
-            wanted = TextPrefilter(said, ids)
-        whole = _WHOLE.union((audit.AUDIT,) if self.informed else ())
-
-        def of(namespace: tuple[str, ...]) -> TextPrefilter | bool:
-            kind = "".join(namespace[2:3])
-            if kind in WITH_OTHERS:
-                return False
-            named = kind in whole or any(map(names.within, namespace[2:]))
-            return True if named or wanted is None else wanted
-
-        return of
 
 
 async def store_changes(store: BaseStore, scope: Scope, context: ForgetContext) -> StoreChanges:
     """All changes of the agent's records; writes nothing."""
     changes = StoreChanges([], Counter(), Counter())
     # Sorted by label: the plans ("night") come before the heads ("nights").
-    async for shelf in shelves(store, scope, sieve=context.sieve()):
+    async for shelf in shelves(store, scope):
         kind = shelf.labels[0] if shelf.labels else ""
         if kind == FORGETTING:
             continue
@@ -237,8 +212,7 @@ async def store_changes(store: BaseStore, scope: Scope, context: ForgetContext) 
         for item, value in zip(shelf.items, after, strict=True):
             if value == item.value:
                 continue
-            if not context.preview:
-                changes.puts.append(PutOp(shelf.namespace, item.key, value))
+            changes.puts.append(PutOp(shelf.namespace, item.key, value))
             (changes.removed if value is None else changes.rewritten)[kind] += 1
     return changes
 
@@ -262,14 +236,11 @@ async def _plans(
 ) -> list[Value | None]:
     before: list[Any] = [item.value for item in items]
     record = await night.load(store, scope, night_id)
-    after: list[Any] = before
-    # A preview tells of an ended night no more than whether it is touched.
-    if not context.preview or (record is not None and record["ended"] is None):
-        after = plans_after(before, record, context.erasure)
+    after: list[Any] = plans_after(before, record, context.erasure)
     erasure = _with_planned(before, context.erasure)
     if None in after or any(is_touched(one, erasure) for one in before):
         context.nights[night_id] = record
-    return before if context.preview else after
+    return after
 
 
 def row_after(kind: str, key: str, value: Value, context: ForgetContext) -> Value | None:
@@ -443,14 +414,6 @@ def _prompt(key: str, value: Value, context: ForgetContext) -> Value | None:
     named = erasure.names.within(f"{value['system']}\n{value['front']}")
     return None if named or erasure.all_gone else value
 
-
-_WHOLE = frozenset(
-    (
-        *(night.NIGHTS, inbox.PROMPTS, SUMMARIES, probes.PROBES),
-        *(approvals.DEEDS, approvals.ANSWERS, approvals.PASSED_OVER),
-    )
-)
-"""Kinds whose records may go or change without having anything of what is erased."""
 
 _RULES: Mapping[str, Callable[[str, Value, ForgetContext], Value | None]] = {
     "journal": _entry,

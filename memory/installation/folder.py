@@ -30,6 +30,7 @@ from memory.facts import MemoryTable, SemanticMemory
 from memory.facts.sqlite import SqliteTable
 from memory.models import DIMENSION as OFFLINE_DIMENSION
 from memory.models import OFFLINE, choose_embedder, embedding_dimension, load_embedder
+from memory.settings import replacing
 
 _CUSTOM = "custom:"
 
@@ -313,15 +314,8 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _written(path: Path, head: Metadata) -> Metadata:
-    temporary = path / f"{HEAD}.{os.getpid()}"
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(head.model_dump_json(indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path / HEAD)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path / HEAD) as file:
+        file.write(head.model_dump_json(indent=2) + "\n")
     return head
 
 

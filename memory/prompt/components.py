@@ -240,7 +240,6 @@ STATIC: tuple[PromptComponent, ...] = (
 """The built-in components, in id order."""
 
 COMPONENTS: dict[int, PromptComponent] = {one.id: one for one in STATIC}
-"""The same by id."""
 
 
 def component(

@@ -433,7 +433,6 @@ class Briefing(TypedDict):
     """What an owner should know after a night, each point one sentence; at most 150 words."""
 
     night: str
-    """The night's id."""
     at: str
     """When it ended."""
     changed: list[str]

@@ -13,6 +13,7 @@ from memory.settings.sources import (
     known_name,
     place_of_file,
     read_file,
+    replacing,
     shown_value,
 )
 
@@ -34,5 +35,6 @@ __all__ = [
     "known_name",
     "place_of_file",
     "read_file",
+    "replacing",
     "shown_value",
 ]

@@ -10,13 +10,14 @@ import json
 import os
 import tempfile
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType
-from typing import Any, NamedTuple, TypeVar, get_args, get_origin
+from typing import Any, NamedTuple, TextIO, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
@@ -312,21 +313,29 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
 
 
 def _replace(path: Path, text: str) -> None:
-    target = path.resolve()  # a link stays a link
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # For its owner alone, as the whole data folder: it may hold a database's password.
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
-        handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=".circadian-", suffix=".toml")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(scratch, mode)
-            os.replace(scratch, target)
-        except BaseException:
-            Path(scratch).unlink(missing_ok=True)
-            raise
+        path.resolve().parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            file.write(text)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[TextIO]:
+    """A file beside `path` that takes its place at the end: what breaks off replaces nothing.
+
+    A link stays a link. A new file is for its owner alone: it may hold a password, or memory.
+    """
+    target = path.resolve()
+    mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
+    handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(beside, mode)
+        os.replace(beside, target)
+    finally:
+        Path(beside).unlink(missing_ok=True)

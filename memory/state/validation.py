@@ -94,7 +94,6 @@ class Steps:
 
 
 STEPS = Steps()
-"""The steps of this process."""
 
 
 async def _until(reached: Callable[[], bool], seconds: float) -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, NotRequired, Protocol, cast, runtime_checkable
 from urllib.parse import unquote
@@ -16,7 +16,6 @@ from typing_extensions import TypedDict, get_type_hints
 
 from memory import records
 from memory.errors import MemoryStoreError
-from memory.text import TextPrefilter
 
 PAGE = 1_000
 """Items to read at a time from a store that can only search."""
@@ -52,18 +51,6 @@ class OwnStore(Protocol):
 def _offers(kind: type[BaseStore]) -> bool:
     """Whether it is an OwnStore; `isinstance` looks for each method at every call."""
     return issubclass(kind, OwnStore)
-
-
-Sieve = Callable[[tuple[str, ...]], TextPrefilter | bool]
-"""The records of a namespace that are wanted: some, all (True) or none (False)."""
-
-
-@runtime_checkable
-class SiftingStore(Protocol):
-    """A store that builds only the items that are wanted, as ours do."""
-
-    async def asift(self, prefix: tuple[str, ...], sieve: Sieve) -> list[Item]:
-        """The wanted items in this namespace and below it, by key."""
 
 
 async def read_ahead(
@@ -316,19 +303,9 @@ async def namespaces_below(
 
 
 async def shelves(
-    store: BaseStore, scope: records.Scope, kind: str | None = None, sieve: Sieve | None = None
+    store: BaseStore, scope: records.Scope, kind: str | None = None
 ) -> AsyncIterator[Shelf]:
-    """All namespaces with their items, or those whose first label is `kind`.
-
-    One namespace at a time is in memory, unless a store can sift by `sieve`; others give all items.
-    """
-    if sieve is not None and isinstance(store, SiftingStore):
-        found: dict[tuple[str, ...], list[Item]] = {}
-        for item in await store.asift(scope.namespace(*([kind] if kind else [])), sieve):
-            found.setdefault(item.namespace, []).append(item)
-        for namespace in sorted(found):
-            yield Shelf(tuple(map(unquote, namespace[2:])), namespace, found[namespace])
-        return
+    """All namespaces with their items, one at a time, or those whose first label is `kind`."""
     for namespace in await namespaces_below(store, scope.namespace()):
         labels = tuple(map(unquote, namespace[2:]))
         if kind is None or labels[:1] == (kind,):

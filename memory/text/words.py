@@ -7,12 +7,11 @@ without case, spaces and a leading `@`, and as a last resort without the ending 
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, wraps
+from functools import lru_cache, wraps
 from typing import NamedTuple, TypeVar
 
 LONGEST_CACHED = 2_000
@@ -178,27 +177,6 @@ INVISIBLE = re.compile(
 
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _RUN = re.compile(r"[^\W_]+")
-_JOINED = re.compile(r"[^\W_]+(?:'+[^\W_]+)*")
-_ESCAPE = re.compile(r"\\+(?:u[0-9a-f]{4}|[bfnrt])?")
-"""What JSON writes for a character, also JSON within JSON; its letter would join the next word."""
-
-_INSIDE = re.compile("'|(?=[\u0e00-\U0010ffff])|(?<=[\u0e00-\U0010ffff])")
-_ENDING = re.compile("'+[a-z]+")
-"""Behind these a word may begin within a run of letters, also in scripts without blanks."""
-
-_QUOTED = re.compile(r'"([^"\s\\]+)(?=")')
-_SIGNS = re.compile(r"[\W_]+")
-"""What is between quotes may be an id: an index has it as one word, too."""
-
-_INDEXED = 12
-"""First letters of a word by which an index knows it."""
-
-_TOLD_BY = 3
-"""Words of a saying for which an index is asked, and the letters of each: others select little."""
-
-_AT_ONCE = 200
-"""Sayings and ids for which an index is asked at once."""
-
 
 Saying = tuple[tuple[str, ...], ...]
 """Words that all stand in a sentence: of each, with what it may begin, as skeletons."""
@@ -206,95 +184,24 @@ Saying = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True)
 class TextPrefilter:
-    """Passes the texts that have to be read: those with a saying or an id, in quotes."""
+    """Passes the texts that have to be read, because they may have a saying."""
 
     sayings: frozenset[Saying]
-    ids: frozenset[str] = frozenset()
-
-    @cached_property
-    def _quoted(self) -> list[str]:
-        return [skeleton(json.dumps(one, ensure_ascii=False)) for one in self.ids]
-
-    @cached_property
-    def _plain(self) -> frozenset[str]:
-        return frozenset(one[1:-1] for one in self._quoted if _is_plain(one))
-
-    @cached_property
-    def _odd(self) -> list[str]:
-        return [one for one in self._quoted if not _is_plain(one)]
-
-    @cached_property
-    def queries(self) -> list[str] | None:
-        """Queries in FTS5's language over `indexed_words`: each text that passes has one of them.
-
-        None where an index cannot tell, as for a name without letters.
-        """
-        asked = [*map(_asked, self.sayings), *map(_beginning, self._quoted)]
-        starts = range(0, len(asked), _AT_ONCE)
-        return [" OR ".join(asked[n : n + _AT_ONCE]) for n in starts] if all(asked) else None
 
     def within(self, text: str) -> bool:
         """Whether `text`, which may be a record as JSON, has to be read."""
         plain = skeleton(text)
         said = (all(any(one in plain for one in word) for word in words) for words in self.sayings)
-        if any(said) or any(one in plain for one in self._odd):
-            return True
-        return not self._plain.isdisjoint(_QUOTED.findall(plain) if self._plain else ())
+        return any(said)
 
 
 def skeleton(text: str) -> str:
     """`text` without what differs between spellings: case, accents, apostrophes and the like."""
-    return _unaccented(text).replace("'", "")
-
-
-def _unaccented(text: str) -> str:
     if not text.isascii():
         shown = INVISIBLE.sub("'", text).translate(SPELLED)
         folded = unicodedata.normalize("NFKC", shown).casefold()
         text = _ACCENTS.sub("", unicodedata.normalize("NFKD", folded))
-    lower = text.lower()
-    return lower.replace("`", "'") if "`" in lower else lower
-
-
-def indexed_words(text: str) -> str:
-    """The words of a record (JSON) as an index keeps them: whatever a word may begin with."""
-    plain = _unaccented(text)
-    if "\\" in plain:
-        plain += " " + _ESCAPE.sub(" ", plain)
-    runs = set(_JOINED.findall(plain))
-    joined = [one for one in runs if _INSIDE.search(one)]
-    ids = (_SIGNS.sub("", one) for one in _QUOTED.findall(plain))
-    return " ".join(runs.difference(joined).union(ids, *map(_beginnings_within, joined)))
-
-
-def _is_plain(quoted: str) -> bool:
-    return _QUOTED.findall(quoted) == [quoted[1:-1]]
-
-
-def _beginnings_within(run: str) -> Iterator[str]:
-    breaks = (_INSIDE.finditer(run), _ENDING.finditer(run))
-    starts = {0, *(one.end() for found in breaks for one in found)}
-    words = (run[start:].replace("'", "") for start in starts)
-    return (one if one.isascii() else one[:_INDEXED] for one in words if one)
-
-
-def _asked(words: Saying) -> str:
-    """The query for texts with a saying; "" where it has no letters."""
-    telling = [forms for forms in words if min(map(len, forms)) >= _TOLD_BY] or words
-    asked = [any_of for forms in telling if (any_of := [*map(_beginning, forms)]) and all(any_of)]
-    return _all_of(f"({' OR '.join(any_of)})" for any_of in asked[:_TOLD_BY])
-
-
-def _beginning(piece: str) -> str:
-    """The query for texts with words that begin so, or with a quoted id, which is one word."""
-    if _is_plain(piece):
-        return f'"{id_}"' if (id_ := _SIGNS.sub("", piece)) else ""
-    return _all_of(f'"{run[:_INDEXED]}"*' for run in _RUN.findall(piece))
-
-
-def _all_of(queries: Iterable[str]) -> str:
-    together = " AND ".join(queries)
-    return together and f"({together})"
+    return text.lower().replace("`", "").replace("'", "")
 
 
 def saying(words: Iterable[Iterable[str]]) -> Saying:

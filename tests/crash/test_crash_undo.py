@@ -14,7 +14,7 @@ import pytest
 
 from graph.api import AsyncAgent
 from graph.cli.commands.run import outlook
-from graph.use_cases.nights import apply_night, broke_off, find_night
+from graph.use_cases.nights import apply_night, find_night
 from memory import audit
 from memory.errors import InputError
 from memory.night import undo as night_undo
@@ -114,26 +114,24 @@ def broken(before: dict[str, Job], tmp_path: Path) -> Job:
     return job
 
 
-async def test_applied_again_a_night_that_was_killed_at_its_end_cuts_the_history(
+async def test_a_night_that_was_killed_at_its_end_is_applied_and_the_next_run_cuts_the_history(
     broken: Job, before: dict[str, Job], tmp_path: Path
 ) -> None:
     done = copied(before["apply"], tmp_path / "done", APPLY)
     workers().done(done)
     expected = await standing(done)
-    async with running(broken, Points(broken)) as (agent, _):
+    async with running(broken, Points(broken)) as (agent, run):
         record = await find_night(agent.context, "last")
         messages = (await agent.aget_state()).values["messages"]
-        assert (status_of(record), await broke_off(agent.context, record)) == ("complete", True)
-        report = await apply_night(agent.context, record["id"])
-        assert (report["id"], report["status"]) == (record["id"], "complete")
+        assert status_of(record) == "complete"
+        with pytest.raises(InputError, match="is applied: there is nothing to apply"):
+            await apply_night(agent.context, record["id"])
+        await run(None)
         assert len((await agent.aget_state()).values["messages"]) < len(messages)
         assert differences(await everything(agent), expected) == []
         log = await audit.read(agent.store, agent.scope)
         told = sorted(one["detail"]["status"] for one in log if one["what"] == "night")
         assert told == ["complete", "complete", "preview"]
-        assert not await broke_off(agent.context, record)
-        with pytest.raises(InputError, match="is applied: there is nothing to apply"):
-            await apply_night(agent.context, record["id"])
     assert logged_calls(broken.log) == []
 
 

@@ -109,6 +109,13 @@ async def take(agent: AsyncAgent) -> Any:
     return await agent.import_memory(FileLines(Path(os.environ["KILLED_FILE"])))
 
 
+async def apply(agent: AsyncAgent) -> Any:
+    try:
+        await apply_night(agent.context, "last")
+    except InputError:  # It was applied: its run goes on.
+        await agent.ainvoke(None)
+
+
 async def run(agent: AsyncAgent) -> Any:
     while (await agent.ainvoke(None))["report"]["ticks"]:
         pass
@@ -140,7 +147,7 @@ COMMANDS: dict[str, Callable[[AsyncAgent], Awaitable[Any]]] = {
     "forget": lambda agent: agent.forget("Zora"),
     "forget --fact": forget_fact,
     "undo": lambda agent: agent.undo_night("last"),
-    "sleep --apply": lambda agent: apply_night(agent.context, "last"),
+    "sleep --apply": apply,
     "import": take,
     "run": run,
     "sleep": lambda agent: agent.ainvoke({"request": "sleep"}),

@@ -26,10 +26,7 @@ from tests.support.lives import BENS, ZORAS, Lived, at_home, copied, holding, li
 
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
-    with pytest.MonkeyPatch.context() as patch:
-        for module in ("memory.storage.sqlite.store", "memory.facts.sqlite.table"):
-            patch.setattr(f"{module}.UNREAD", 1)  # indexes have all that was written
-        return lived_in(tmp_path_factory.mktemp("lived"))
+    return lived_in(tmp_path_factory.mktemp("lived"))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
 from graph.api import AsyncAgent
-from graph.use_cases.nights import broke_off, find_night
+from graph.use_cases.nights import find_night
 from memory.errors import InputError, ModelError
 from memory.night import record as night
 from memory.night.steps import NightContext
@@ -147,7 +147,6 @@ async def test_a_tick_interrupted_after_a_night_does_not_reopen_the_night(
         record = await find_night(agent.context, "last")
         snapshot = await agent.aget_state()
         assert snapshot.values["report"]["night"]["id"] == record["id"]
-        assert not await broke_off(agent.context, record)
         paid = len(model.calls)
         with pytest.raises(InputError, match="is applied: there is nothing to apply"):
             await agent.apply_night(record["id"])

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
+from graph.inspector import visits
 from memory import entities
-from memory.forgetting import carrying_out
 from tests.support.clock import Clock
 from tests.support.visiting import Visitor, text_of
 
@@ -69,12 +69,13 @@ async def test_forgetting_somebody_says_first_what_goes(visitor: Visitor) -> Non
     assert "Rex" not in text_of(await visitor.get("/memory"))
 
 
-async def test_what_goes_with_somebody_of_many_words_is_looked_for_while_others_go_on(
+async def test_what_goes_is_looked_for_in_a_large_memory_while_others_go_on(
     visitor: Visitor, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = f"/people/{await id_of(visitor, 'Ben')}/forget"
-    at_once = await visitor.get(path)
-    monkeypatch.setattr(carrying_out, "FEW", 1)
+    [fact, *_] = await visitor.agent.context.semantic.all(visitor.agent.scope)
+    at_once, of_fact = await visitor.get(path), await visitor.get(f"/forget/{fact['id']}")
+    monkeypatch.setattr(visits, "SMALL", 1)
     monkeypatch.setattr(sys.modules["memory.forgetting.store_changes"], "MANY", 1)
     for late in (False, True, False):  # what was found is shown once, and soon: memory goes on
         await visitor.get(path, 303)
@@ -83,6 +84,9 @@ async def test_what_goes_with_somebody_of_many_words_is_looked_for_while_others_
         assert path in await visitor.get("/progress")
         clock.advance(minutes=2 * late)
         assert late or await visitor.get(path) == at_once
+    await visitor.get(f"/forget/{fact['id']}", 303)
+    await visitor.wait()
+    assert await visitor.get(f"/forget/{fact['id']}") == of_fact
 
 
 async def test_nobody_of_that_name_is_said(visitor: Visitor) -> None:

@@ -15,7 +15,6 @@ from memory.errors import InputError
 from memory.storage import checkpoints
 from memory.storage.postgres.connections import BlockingPool
 from memory.transfer.transfer import line_of
-from tests.graph.test_forget_previews import same_as_whole
 from tests.support.agents import entries, said
 from tests.support.clock import Clock
 from tests.support.lives import BENS, ZORAS, at_home, live
@@ -88,10 +87,6 @@ async def test_no_table_holds_a_byte_of_the_forgotten_and_the_other_stays(
     assert out["report"]["failures"] == []
     await forget_fact(agent.context, facts[0]["id"])
     assert len(await agent.resources.semantic.all(agent.scope)) == 2
-
-
-async def test_a_preview_equals_the_whole_plan(agent: AsyncAgent) -> None:
-    assert await same_as_whole(agent) > 10
 
 
 async def test_no_statistics_are_left_of_a_table_that_a_forget_leaves_empty(

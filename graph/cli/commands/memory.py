@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -47,6 +46,7 @@ from memory.forgetting import ErasedMemory
 from memory.models import OFFLINE
 from memory.recall import repair
 from memory.records import Fact, RecallHit, Scope
+from memory.settings import replacing
 
 MOST = 1_000
 """Most memories that a search returns."""
@@ -288,22 +288,13 @@ def _replaced(file: Path) -> str:
 
 
 async def _write_file(session: Session, file: Path) -> int:
-    """Write a file beside `file`, then replace `file`: a broken export replaces nothing."""
-    file = await asyncio.to_thread(file.resolve)  # a link stays, and its target is replaced
     if await asyncio.to_thread(lambda: file.exists() and not file.is_file()):
         raise InputError(f"{file} is a folder or a device: name a file, or - to print")
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        private = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(private, "w", encoding="utf-8") as out:
-            number = await _write(session, out)
-            os.fsync(out.fileno())
-        beside.replace(file)
+        with replacing(file) as out:
+            return await _write(session, out)
     except OSError as error:
         raise InputError(f"{file}: {error.strerror or error}") from error
-    finally:
-        beside.unlink(missing_ok=True)
-    return number
 
 
 @command()

@@ -36,7 +36,7 @@ from graph.cli.run_view import cost_line, mode_line, night_view, nights_view, se
 from graph.console import one_line
 from graph.differences import NightChanges, differences, taken_back
 from graph.following import LOOKING_BACK
-from graph.use_cases import applying, broke_off, find_night, labels_for, of_run, previewing, status
+from graph.use_cases import applying, find_night, labels_for, of_run, previewing, status
 from memory.errors import InputError
 from memory.events import inbox
 from memory.records import NightReport
@@ -229,13 +229,8 @@ async def _apply(options: Options, night_id: str, *, everything: bool) -> int:
     await must_be_made(options)
     async with running(options, announce=False, new=False) as session:
         context = session.agent.context
-        ending = await broke_off(context, await find_night(context, night_id))
         async with session.waiting(), applying(context, night_id) as for_the_night:
             report = of_run({"report": await watched(session.screen, for_the_night, {})})
-        if ending:
-            session.screen.note(
-                f"{report['id']} was applied, and killed at its end: it is ended now."
-            )
         await show_night(session, report, everything=everything)
     return int(not report["complete"])
 

@@ -71,7 +71,6 @@ OPTIONS = {
     "time_zone": "--time-zone",
     "fatigue_threshold": "--fatigue",
 }
-"""The option for each setting."""
 
 _KEPT = {
     "event": ("id", "sender", "channel", "text"),

@@ -15,7 +15,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +46,8 @@ from memory.facts.table import (
     split,
     where,
 )
-from memory.storage.sqlite import UNREAD, MentionIndex, SqliteFile
-from memory.text import ANALYSIS_VERSION, TextPrefilter
+from memory.storage.sqlite import SqliteFile, drop_mentions
+from memory.text import ANALYSIS_VERSION
 
 SCOPES_IN_MEMORY = 200
 """Most agents whose indexes stay in memory, the last searched; others are loaded again."""
@@ -82,8 +81,6 @@ class SqliteTable(MemoryTable):
         self._space, self._dimension = f"{model} {dimension}", dimension
         self._words = WordIndex(self._connection)
         self._rows = SqliteRows(self._connection, self._words, self._space)
-        facts = ("memories", "id", "payload", "{row}kind = 'fact'")
-        self._mentions = MentionIndex(self._connection, *facts)
         self._indexes: OrderedDict[int, ScopeIndex] = OrderedDict()
         try:
             self._prepare()
@@ -94,12 +91,11 @@ class SqliteTable(MemoryTable):
 
     def _prepare(self) -> None:
         with self.reading():
-            current = is_current(self._connection) and self._mentions.is_made()
+            current = is_current(self._connection)
         if not current:
             with self._file.transaction():
                 bring_up_to_date(self._connection, self._words)
-                if not self._mentions.is_made():
-                    self._mentions.make()
+        drop_mentions(self._connection, "memories")
 
     def transaction(self) -> AbstractContextManager[None]:
         """Make the writes inside atomic; an error rolls them back. Joins an open transaction."""
@@ -113,7 +109,6 @@ class SqliteTable(MemoryTable):
         """Add a row, unless its scope has a row of its kind and `op`."""
         with self._file.transaction():
             self._rows.add(row_id, self._bytes(vector), payload)
-            self._mentions.catch_up(UNREAD)
 
     def alias(self, row_id: str, op: str) -> None:
         """Record that the operation `op` led to this row, too."""
@@ -124,7 +119,6 @@ class SqliteTable(MemoryTable):
         """Replace one row's vector, payload or both; None keeps the present one."""
         with self._file.transaction():
             self._rows.change(row_id, self._bytes(vector), payload)
-            self._mentions.catch_up(UNREAD)
 
     def set_vectors(self, vectors: Mapping[str, Vector]) -> None:
         """Set vectors of the embedder in use, by row id; missing rows are skipped."""
@@ -147,19 +141,6 @@ class SqliteTable(MemoryTable):
                 (at.isoformat(), json.dumps(list(row_ids))),
             )
 
-    def select(
-        self, filters: Filters, limit: int | None = None, wanted: TextPrefilter | None = None
-    ) -> list[Row]:
-        """As the base class's."""
-        if wanted is None:
-            return super().select(filters, limit)
-        with self.reading():
-            text, values = self._narrowed(self._where(filters), wanted)
-            query = f"SELECT seq, {self._mentions.text} FROM memories WHERE {text} ORDER BY seq"
-            texts = self._connection.execute(query, values)
-            rows = self.numbered(islice((n for n, text in texts if wanted.within(text)), limit))
-        return [rows[seq] for seq in sorted(rows)]
-
     def listed(self, wanted: Listing) -> tuple[list[Row], int]:
         """A page of a list of rows, and the number of rows on all pages."""
         end = None if wanted.limit is None else wanted.offset + wanted.limit
@@ -178,7 +159,7 @@ class SqliteTable(MemoryTable):
         return [rows[seq] for seq in numbers], len(found)
 
     def _where_listed(self, wanted: Listing) -> Sql:
-        (text, values), facts = self._where(wanted.filters), wanted.filters.get("kind") == "fact"
+        text, values = self._where(wanted.filters)
         for term in map(encoded, zip(wanted.terms)):
             text, values = f"{text} AND instr(' ' || terms || ' ', ?)", (*values, f" {term} ")
         named = f"(speaker {_DIALECT.among} OR {_listing('entities')})"
@@ -192,9 +173,6 @@ class SqliteTable(MemoryTable):
         ):
             if said:
                 text, values = f"{text} AND {test}", (*values, *given)
-                if facts and said is not lacks:  # their words and fields are indexed
-                    mentions = TextPrefilter(frozenset(), frozenset(said))
-                    text, values = self._narrowed(Sql(text, values), mentions)
         return Sql(text, values)
 
     def vector(self, row_id: str) -> Vector | None:
@@ -283,10 +261,7 @@ class SqliteTable(MemoryTable):
             with self._file.transaction():
                 for number in self._scopes({}):
                     self._words.scrub(number)
-                self._mentions.clear()
             self._file.compact()
-            with self._file.transaction():
-                self._mentions.catch_up()
 
     def close(self) -> None:
         """Close the table. Every write was committed."""
@@ -336,14 +311,6 @@ class SqliteTable(MemoryTable):
 
     def _revision(self) -> int:
         return int(self._value("SELECT rev FROM clock"))
-
-    def _narrowed(self, where: Sql, wanted: TextPrefilter) -> Sql:
-        """The test of facts, for those alone that may be wanted: no other is read."""
-        if (having := self._mentions.having(wanted)) is None:
-            return where
-        text, values = where
-        numbers = json.dumps([*having])
-        return Sql(f"seq IN (SELECT value FROM json_each(?)) AND ({text})", (numbers, *values))
 
     def _asked(self, filters: Filters, statement: str, *values: object) -> list[Any]:
         text, given = self._where(filters)

@@ -1,10 +1,9 @@
 """SQLite: checkpoints and the store in files of the data folder."""
 
 from memory.storage.sqlite.files import (
-    UNREAD,
-    MentionIndex,
     OpenedFile,
     SqliteFile,
+    drop_mentions,
     open_file,
     quick_check,
 )
@@ -12,12 +11,11 @@ from memory.storage.sqlite.saver import CircadianSqliteSaver
 from memory.storage.sqlite.store import CircadianSqliteStore
 
 __all__ = [
-    "UNREAD",
     "CircadianSqliteSaver",
     "CircadianSqliteStore",
-    "MentionIndex",
     "OpenedFile",
     "SqliteFile",
+    "drop_mentions",
     "open_file",
     "quick_check",
 ]

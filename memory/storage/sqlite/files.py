@@ -1,7 +1,7 @@
 """SQLite files: whole transactions, clear errors, write-ahead logging, checks and free space.
 
 An opened file of the data folder is a connection with a thread of its own; threads share the one of
-an `SqliteFile`. `MentionIndex` finds the rows of a table that mention something.
+an `SqliteFile`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from typing import Any, Literal, TypeVar, cast
 from urllib.parse import quote
 
 from memory.errors import FolderError, MemoryStoreError, consequence
-from memory.text import TextPrefilter, indexed_words
 
 T = TypeVar("T")
 
@@ -432,75 +431,9 @@ class SqliteFile:
             self.connection.close()
 
 
-UNREAD = 200
-"""Rows that wait for a `MentionIndex` until some write adds them; a search reads each of them."""
-
-
-class MentionIndex:
-    """Which rows of a table have a word or an id, anywhere in their text.
-
-    A trigger notes each row that is written, whichever version of this program writes it. Until
-    `clear` the index has the words of changed and deleted rows, too: it finds too many rows, and
-    never too few. Calls belong to the caller's lock and transaction.
-    """
-
-    def __init__(
-        self, connection: sqlite3.Connection, table: str, key: str, value: str, of: str
-    ) -> None:
-        """`key`, `value`: columns that it reads. `of`: which rows, with {row} before a column."""
-        self._connection, self._table = connection, table
-        self._noted = f"SELECT rowid FROM {table} WHERE {of.format(row='')}"
-        self.text = f"json_quote({key}) || {value}"
-        """A row's text, in SQL."""
-        self._value, self._when = value, of.format(row="new.")
-
-    def is_made(self) -> bool:
-        """Whether the file has the index."""
-        query = "SELECT 1 FROM sqlite_master WHERE name = ?"
-        return self._connection.execute(query, (f"{self._table}_unread",)).fetchone() is not None
-
-    def make(self) -> None:
-        """Make the index of all rows. Slow."""
-        run, table = self._connection.execute, self._table
-        run(
-            f"CREATE VIRTUAL TABLE {table}_mentions USING fts5"
-            " (words, content='', detail=none, columnsize=0, tokenize='ascii')"
-        )
-        run(f"CREATE TABLE {table}_unread (number INTEGER PRIMARY KEY)")
-        for event in ("INSERT", f"UPDATE OF {self._value}"):
-            run(
-                f"CREATE TRIGGER {table}_{event[:6]} AFTER {event} ON {table} WHEN {self._when}"
-                f" BEGIN INSERT OR REPLACE INTO {table}_unread VALUES (new.rowid); END"
-            )
-        run(f"INSERT INTO {table}_unread {self._noted}")
-        self.catch_up()
-
-    def catch_up(self, least: int = 1) -> None:
-        """Index the rows that were noted, if there are `least`."""
-        noted = f"SELECT number FROM {self._table}_unread"
-        enough = self._connection.execute(f"{noted} LIMIT 1 OFFSET ?", (least - 1,)).fetchone()
-        if enough is None:
-            return
-        rows = self._connection.execute(
-            f"SELECT rowid, {self.text} FROM {self._table} WHERE rowid IN ({noted}) ORDER BY rowid"
-        )
-        self._connection.executemany(
-            f"INSERT INTO {self._table}_mentions (rowid, words) VALUES (?, ?)",
-            ((number, indexed_words(text)) for number, text in rows),
-        )
-        self._connection.execute(f"DELETE FROM {self._table}_unread")
-
-    def clear(self) -> None:
-        """Forget all words: until `catch_up`, every row is read."""
-        run, table = self._connection.execute, self._table
-        run(f"INSERT INTO {table}_mentions ({table}_mentions) VALUES ('delete-all')")
-        run(f"INSERT OR IGNORE INTO {table}_unread {self._noted}")
-
-    def having(self, wanted: TextPrefilter) -> set[int] | None:
-        """The numbers of the rows that may be wanted; None: any row may."""
-        if wanted.queries is None:
-            return None
-        run, table = self._connection.execute, self._table
-        asked = f"SELECT rowid FROM {table}_mentions WHERE {table}_mentions MATCH ?"
-        found = {number for query in wanted.queries for (number,) in run(asked, (query,))}
-        return found.union(number for (number,) in run(f"SELECT number FROM {table}_unread"))
+def drop_mentions(connection: sqlite3.Connection, table: str) -> None:
+    """Drop the index of an earlier state of this version: it would keep the words of what goes."""
+    for what in (f"TRIGGER IF EXISTS {table}_INSERT", f"TRIGGER IF EXISTS {table}_UPDATE"):
+        connection.execute(f"DROP {what}")
+    for name in ("mentions", "unread"):
+        connection.execute(f"DROP TABLE IF EXISTS {table}_{name}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
@@ -14,9 +13,8 @@ from langgraph.store.base import GetOp, Item, Op, PutOp, Result
 from langgraph.store.sqlite import SqliteStore
 
 from memory.errors import MemoryStoreError
-from memory.storage.access import Sieve, whole
-from memory.storage.sqlite.files import UNREAD, MentionIndex, OpenedFile, atomic, looked
-from memory.text import TextPrefilter
+from memory.storage.access import whole
+from memory.storage.sqlite.files import OpenedFile, atomic, drop_mentions
 
 PUTS_PER_STATEMENT = 1_000
 """The base class writes a batch as one statement; SQLite limits its parameters."""
@@ -25,16 +23,6 @@ QUICK_ROWS = 200
 """Rows that the event loop's thread reads itself: as many as take no longer than a hand-off."""
 
 _ROW = "key, value, created_at, updated_at"
-
-INDEXED = ("journal", "links", "night", "audit", "undreamed")
-"""Kinds of which there are many records, seldom written again; they are sifted by an index."""
-
-_BELOW = (
-    "WITH RECURSIVE below (prefix) AS (SELECT min(prefix) FROM store WHERE prefix >= ?1"
-    " UNION ALL SELECT (SELECT min(prefix) FROM store WHERE prefix > below.prefix)"
-    " FROM below WHERE prefix < ?2) SELECT prefix FROM below WHERE prefix < ?2"
-)
-"""Namespaces, looked up one by one: for DISTINCT, SQLite reads the whole index."""
 
 
 class CircadianSqliteStore(SqliteStore):
@@ -47,8 +35,6 @@ class CircadianSqliteStore(SqliteStore):
     def __init__(self, file: OpenedFile) -> None:
         super().__init__(file.conn)
         self.file = file
-        kinds = " OR ".join(f"{{row}}prefix GLOB '*.*.{kind}*'" for kind in INDEXED)
-        self.mentions = MentionIndex(file.conn, "store", "key", "value", f"({kinds})")
 
     def setup(self) -> None:
         """Make the tables in one transaction, so that no second process finds half of them."""
@@ -107,40 +93,6 @@ class CircadianSqliteStore(SqliteStore):
         )
         return [_item(namespace, row) for row in found]
 
-    async def asift(self, prefix: tuple[str, ...], sieve: Sieve) -> list[Item]:
-        """The wanted items in this namespace and below it, by key; no others are built."""
-        path = ".".join(prefix)
-
-        def sift(conn: sqlite3.Connection) -> list[Item]:
-            found, sought = list[Item](), dict[TextPrefilter, dict[str, tuple[str, ...]]]()
-            # Between "path" and "path." are namespaces beside it.
-            for (below,) in conn.execute(_BELOW, (path, f"{path}/")).fetchall():
-                namespace = tuple(below.split("."))
-                wanted = namespace[: len(prefix)] == prefix and sieve(namespace)
-                if wanted is True:
-                    query = f"SELECT {_ROW} FROM store WHERE prefix = ?"
-                    found += [_item(namespace, row) for row in conn.execute(query, (below,))]
-                elif wanted:
-                    sought.setdefault(wanted, {})[below] = namespace
-            for wanted, namespaces in sought.items():
-                found += self._sifted(wanted, namespaces)
-            return sorted(found, key=lambda item: item.key)
-
-        return await self.file.run(looked, sift, self.conn)
-
-    def _sifted(
-        self, wanted: TextPrefilter, namespaces: Mapping[str, tuple[str, ...]]
-    ) -> Iterator[Item]:
-        known = self.mentions.having(wanted)
-        indexed = {path for path, one in namespaces.items() if "".join(one[2:3]) in INDEXED}
-        scanned = namespaces.keys() - (indexed if known is not None else ())
-        rows = f"SELECT prefix, {_ROW}, {self.mentions.text} FROM store"
-        for column, among, paths in (("prefix", scanned, scanned), ("rowid", known or (), indexed)):
-            query = f"{rows} WHERE {column} IN (SELECT value FROM json_each(?))"
-            for path, *row, text in self.conn.execute(query, (json.dumps([*among]),)):
-                if path in paths and wanted.within(text):
-                    yield _item(namespaces[path], row)
-
     async def acount(self, prefix: tuple[str, ...], field: str | None = None) -> int:
         """The number of items in this namespace and below it, or of what their `field` lists."""
         path = ".".join(prefix)
@@ -183,19 +135,6 @@ class CircadianSqliteStore(SqliteStore):
             return found
         return await self.file.run(rows, limit, self.conn)
 
-    async def scrub(self, vacuum: Callable[[], Awaitable[None]]) -> None:
-        """Let `vacuum` rewrite the file, when the index has no words of what is deleted."""
-
-        def work(change: Callable[[], None]) -> None:
-            with atomic(self.conn):
-                change()
-
-        await self.file.run(work, self.mentions.clear)
-        await vacuum()
-        # SQLite may number the rows of this table anew.
-        await self.file.run(work, self.mentions.clear)
-        await self.file.run(work, self.mentions.catch_up)
-
     @contextmanager
     def _cursor(self, *, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
         """The base class's cursor, inside of the transaction that `batch` began."""
@@ -205,8 +144,6 @@ class CircadianSqliteStore(SqliteStore):
     def _put(self, puts: Sequence[PutOp]) -> None:
         for start in range(0, len(puts), PUTS_PER_STATEMENT):
             super().batch(puts[start : start + PUTS_PER_STATEMENT])
-        if puts:
-            self.mentions.catch_up(UNREAD)
 
     def _put_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
         gets = [GetOp(op.namespace, op.key) for op in puts]
@@ -225,8 +162,7 @@ class CircadianSqliteStore(SqliteStore):
         for version, statement in enumerate(self.MIGRATIONS[done + 1 :], start=done + 1):
             self.conn.execute(statement)
             self.conn.execute("INSERT INTO store_migrations (v) VALUES (?)", (version,))
-        if not self.mentions.is_made():
-            self.mentions.make()
+        drop_mentions(self.conn, "store")
 
 
 def _items(gets: Sequence[GetOp], conn: sqlite3.Connection) -> list[Item | None]:

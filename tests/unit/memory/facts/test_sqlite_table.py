@@ -134,17 +134,6 @@ def test_a_search_of_one_kind_compares_no_vector_of_another(
     assert compared == [1, 1, 1]
 
 
-def test_a_list_of_facts_by_name_reads_those_that_have_it(table: SqliteTable) -> None:
-    for number in range(20):
-        put(table, "ana", str(number), speaker="Ana" if number else "Ben")
-    table.scrub()
-    statements: list[str] = []
-    table._connection.set_trace_callback(statements.append)
-    listing = Listing({**scope("ana"), "kind": "fact"}, names=["Ben"])
-    assert ids(table.listed(listing)[0]) == ["ana-0"]
-    assert any("json_each('[1]')) AND" in one for one in statements), statements
-
-
 def test_rows_beyond_the_index_s_room_and_after_removals_are_the_right_ones() -> None:
     drawn = np.random.default_rng(1)
     vectors = drawn.standard_normal((3 * ROOM, DIMENSION)).astype(np.float32) / np.float32(20)

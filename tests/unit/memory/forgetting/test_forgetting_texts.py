@@ -1,10 +1,14 @@
 """What the scrubber cuts, and what it leaves to the letter."""
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from memory.forgetting.scrubbing import FORGOTTEN, Names, Scrubber
+from memory.forgetting.scrubbing import FORGOTTEN, Names, Scrubber, Statement
+from memory.text import TextPrefilter
 
 
 def scrubber(*names: str, **more: Any) -> Scrubber:
@@ -91,3 +95,24 @@ def test_scrubbing_is_idempotent() -> None:
     record = {"a": "Zora came.\nBen left.", "b": ["Zora"], "Zora": 1}
     once = scrubber().value(record)
     assert scrubber().value(once) == once
+
+
+WORDS = "bought berries don't Café bakery stories Müller planned 我住在柏林 Ada's oaks feet Straße"
+SPELLED = ["{}", "_{}_", "{}'s", "{}.", "ÀÉ {}", "\u200b{}", "{}\n", '"{}"', "l'{}", "\\{}", "我{}"]
+LETTERS = [*"abO1'\u2019`_-.\\\"\n\u0001\u200b \u00e9\u00df\ufb01\u05e9", *"我住สุซ서"]
+TEXTS = st.lists(st.sampled_from([*LETTERS, *WORDS.split(), "dont", "story"]), max_size=6).map(
+    "".join
+)
+
+
+@example("שberries", "oaks feet ", "", "don't{}")
+@example("berries", "oaks\u200b", "", "{}")
+@given(TEXTS, TEXTS, TEXTS, st.sampled_from([*SPELLED, "don't{}"]))
+def test_a_prefilter_passes_whatever_names_a_person_or_says_a_statement(
+    said: str, before: str, after: str, spelled: str
+) -> None:
+    text = before + spelled.format(said) + after
+    for wanted in (Statement([f"{said} {before}"]), Names([said])):
+        quick, wanted.prefilter = wanted.prefilter, TextPrefilter(frozenset([()]))
+        if wanted.within(text):
+            assert quick.within(json.dumps({"at": [text]}, ensure_ascii=False))

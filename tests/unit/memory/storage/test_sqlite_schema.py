@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from graph.persistence import open_store
 from memory.errors import MemoryStoreError
 from memory.facts.sqlite import table as schema
 from memory.facts.sqlite.table import SqliteTable
 from memory.text.analysis import terms
 from tests.support.facts import running
+from tests.support.homes import folder_in
 from tests.support.tables import direction, near, payload, put, scope, worded
 
 STEP = """
@@ -49,6 +51,29 @@ def path(tmp_path: Path) -> Path:
 def value(path: Path, query: str) -> object:
     with contextlib.closing(sqlite3.connect(path)) as connection:
         return connection.execute(query).fetchone()[0]
+
+
+async def test_an_index_of_an_earlier_state_of_this_version_is_dropped(tmp_path: Path) -> None:
+    """Each write was noted for it, and it had the words of what a forget erases."""
+    home = folder_in(tmp_path)
+    files = {"memories": home.facts_db, "store": home.store_db}
+    for again in range(2):
+        home.open_facts().close()
+        async with open_store(home):
+            pass
+        for table, file in files.items():
+            with contextlib.closing(sqlite3.connect(file)) as connection:
+                left = connection.execute(
+                    "SELECT name FROM sqlite_master WHERE name LIKE '%mentions' OR type = 'trigger'"
+                ).fetchall()
+                assert left == []
+                if not again:
+                    connection.execute(f"CREATE VIRTUAL TABLE {table}_mentions USING fts5 (words)")
+                    connection.execute(f"CREATE TABLE {table}_unread (number INTEGER PRIMARY KEY)")
+                    connection.execute(
+                        f"CREATE TRIGGER {table}_INSERT AFTER INSERT ON {table}"
+                        f" BEGIN INSERT INTO {table}_unread VALUES (new.rowid); END"
+                    )
 
 
 def ready(opener: subprocess.Popen[str]) -> None:
