@@ -7,14 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from memory.guards import (
-    fold,
-    is_assistant,
-    languages,
-    negates,
-    share,
-    speaks_of_oneself,
-)
+from memory.guards import fold, is_assistant, languages, negates, share, speaks_of_oneself
 from memory.records import LOCAL_USER, Attribute, EntityProfile, Fact, Observation, part_id
 from memory.text import (
     LONGEST,

@@ -281,11 +281,7 @@ class _Meter:
 
 
 async def _answer(
-    send: Send,
-    meter: _Meter,
-    policy: _Policy,
-    breaker: Breaker | None,
-    known: Collection[str] = (),
+    send: Send, meter: _Meter, policy: _Policy, breaker: Breaker | None, known: Collection[str] = ()
 ) -> Answer:
     model = telemetry.called(meter.model)
     for account in _accounts:
@@ -352,11 +348,7 @@ def _say_once(model: str) -> None:
 
 
 async def _usable(
-    send: Send,
-    meter: _Meter,
-    policy: _Policy,
-    breaker: Breaker | None,
-    known: Collection[str],
+    send: Send, meter: _Meter, policy: _Policy, breaker: Breaker | None, known: Collection[str]
 ) -> AIMessage:
     """Ask for a usable answer; after an unusable one ask once more, with what was wrong."""
     tries, seconds = policy
