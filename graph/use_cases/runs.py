@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -15,7 +14,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from graph.use_cases.context import AgentContext, Standing, is_needless
 from graph.use_cases.forgetting import forget_begun
 from graph.use_cases.status import naming
-from memory import journal, telemetry
+from memory import telemetry
 from memory.errors import BusyError, CircadianError, InputError, StateError, accepting, failed
 from memory.events import Posted, ask_for_stop, check_request, completed, inbox, settled
 from memory.messages import as_messages, event_of, message_of, ticks_of, valid_event, with_kind
@@ -30,7 +29,7 @@ from memory.records import (
 )
 from memory.runtime import RESUMED, UNDONE, checked_settings
 from memory.state import at_rest
-from memory.storage import HELD, HeldCheckpoints, count_items
+from memory.storage import HELD, HeldCheckpoints
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("circadian")
 Input: TypeAlias = "Mapping[str, Any] | Command[Any] | None"
 
-STEPS = 10_000
-"""Super-steps of a run beside those for the work at hand."""
+STEPS = 200_000
+"""Super-steps of a run, of which an event takes two: a guard against endless loops only."""
 
 EXAMPLE = (
     'an input is an object with messages, events or a request, as {"messages": "Hello"} or '
@@ -352,15 +351,7 @@ async def prepare(
     async with context.held() as undone:
         run_config = context.config(config)
         run_config["configurable"][UNDONE] = undone
-        # A guard against endless loops only, as events may arrive during the run. LangGraph counts
-        # super-steps per graph level; an event takes two.
-        store, scope, settings = context.store, context.scope, context.settings
-        events = await count_items(store, scope.namespace(inbox.INBOX))
-        entries = await count_items(store, scope.namespace(journal.PENDING)) + events
-        batches = math.ceil(entries / settings.score_batch_size)
-        rounds = math.ceil(entries / settings.consolidate_batch_size)
-        batches += rounds * (settings.max_iterations_sleep + 1)
-        run_config.setdefault("recursion_limit", STEPS + 2 * events + batches)
+        run_config.setdefault("recursion_limit", STEPS)
         held = HeldCheckpoints(is_needless)
         if options["durability"] == "sync":
             run_config["configurable"][HELD] = held

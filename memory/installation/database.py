@@ -195,11 +195,12 @@ def _connected(address: Address) -> Iterator[Connection]:
 
 
 def _read(conn: Connection, address: Address) -> Metadata | None:
-    if conn.execute("SELECT to_regclass('circadian_head')").fetchone() == (None,):
-        return None
     columns = "schema_version, embedder, dimension"
     with conn.cursor(row_factory=class_row(Metadata)) as cursor:
-        head = cursor.execute(f"SELECT {columns} FROM circadian_head").fetchone()
+        try:
+            head = cursor.execute(f"SELECT {columns} FROM circadian_head").fetchone()
+        except psycopg.errors.UndefinedTable:
+            return None
     if head is not None and head.schema_version > DATABASE_SCHEMA:
         raise NewerError(
             f"the database {address.name} was made by a newer Circadian (schema "

@@ -383,10 +383,11 @@ def give_way(
 
     `render` gives a name's text in so many tokens, `size` a text's tokens.
     """
-    shorter = dict(texts)
+    shorter, excess = dict(texts), over(texts) if any(texts.values()) else 0
     for name in order:
         tokens = size(shorter[name])
-        while tokens > 0 and (excess := over(shorter)) > 0:
+        while tokens > 0 and excess > 0:
             tokens = max(0, min(tokens, size(shorter[name])) - excess)
             shorter[name] = render(name, tokens)
+            excess = over(shorter)
     return shorter

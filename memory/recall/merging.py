@@ -63,9 +63,7 @@ BELOW = 0.98
 
 
 def merged(
-    found: Sequence[Candidate],
-    facts: Mapping[str, Row] | None = None,
-    wanted: Collection[str] = (),
+    found: Sequence[Candidate], facts: Mapping[str, Row] | None = None, wanted: Collection[str] = ()
 ) -> list[Candidate]:
     """Merge duplicates among `found` (best first), and mark what no longer holds.
 
@@ -351,10 +349,7 @@ def _is_said_by(facts: Iterable[Row], entry: Candidate, wanted: Collection[str])
 
 
 def _place(
-    entry: Candidate,
-    made: Iterable[Row],
-    left: Mapping[str, Candidate],
-    wanted: Collection[str],
+    entry: Candidate, made: Iterable[Row], left: Mapping[str, Candidate], wanted: Collection[str]
 ) -> Row | None:
     """The fact to show for an entry that fell, or whose facts have its words of the query."""
     alike = [

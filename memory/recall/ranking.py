@@ -280,10 +280,7 @@ def recency(row: Row, now: datetime) -> float:
 
 
 def _sessions(
-    rows: Collection[Row],
-    words: Mapping[str, float],
-    meaning: Mapping[str, float],
-    weight: float,
+    rows: Collection[Row], words: Mapping[str, float], meaning: Mapping[str, float], weight: float
 ) -> dict[str, float]:
     """How well each row's session fits, 0..1, by the session's best entries.
 

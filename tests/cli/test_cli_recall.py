@@ -220,12 +220,7 @@ def _row(text: str) -> dict[str, Any]:
 @pytest.mark.parametrize("width", [80, 120])
 def test_on_a_narrow_screen_ids_and_dates_stay_whole(width: int) -> None:
     rows: Iterator[dict[str, Any]] = (
-        {
-            **_row("word " * 40),
-            "id": f"{n}2345678{REST}",
-            "speaker": "Am" * 40,
-        }
-        for n in range(3)
+        {**_row("word " * 40), "id": f"{n}2345678{REST}", "speaker": "Am" * 40} for n in range(3)
     )
     lines = plain(memory_view(list(rows)), width).splitlines()
     assert max(map(len, lines)) <= width

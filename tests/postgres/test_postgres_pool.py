@@ -13,12 +13,7 @@ from memory.errors import DatabaseDown, MemoryStoreError, accepting
 from memory.events import inbox
 from memory.installation.database import Database
 from memory.storage.postgres import connections as pools
-from memory.storage.postgres.connections import (
-    BlockingPool,
-    Pool,
-    address_of,
-    transaction,
-)
+from memory.storage.postgres.connections import BlockingPool, Pool, address_of, transaction
 from tests.support.lock_connections import home as home
 from tests.support.saver_graph import Story, thread
 
@@ -49,9 +44,7 @@ def test_a_thread_never_gets_a_connection_that_the_server_closed(home: Database)
                 conn.execute("SELECT 1")
 
 
-async def test_a_connection_lost_during_commit_is_reported_as_uncertain(
-    home: Database,
-) -> None:
+async def test_a_connection_lost_during_commit_is_reported_as_uncertain(home: Database) -> None:
     async with open_store(home) as store:
         pool: Any = getattr(store, "pool", None)
         async with transaction(pool) as cursor:

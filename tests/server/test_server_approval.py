@@ -142,9 +142,7 @@ def desk(opened: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     opened.model.go.set()
 
 
-def test_a_question_is_an_interrupt_for_clients_and_studio(
-    desk: Desk,
-) -> None:
+def test_a_question_is_an_interrupt_for_clients_and_studio(desk: Desk) -> None:
     desk.model.says(LAUNCH)
     thread = desk.thread()
     out = thread.say(content="Launch it", id="e1")
@@ -172,9 +170,7 @@ def test_a_question_is_an_interrupt_for_clients_and_studio(
     assert inside["values"]["resuming"] == question["id"]
 
 
-def test_a_message_is_answered_while_a_question_waits(
-    desk: Desk,
-) -> None:
+def test_a_message_is_answered_while_a_question_waits(desk: Desk) -> None:
     desk.model.says(LAUNCH, text("Hello."), FLIES)
     thread = desk.thread()
     thread.say(content="Launch it", id="e1")
@@ -207,9 +203,7 @@ def test_answers_in_the_forms_of_clients_are_understood(
     assert (desk.launched, replies(out), thread.status) == (launched, ["So be it."], "idle")
 
 
-def test_an_answer_after_a_kill_and_restart_runs_the_tool_once(
-    desk: Desk,
-) -> None:
+def test_an_answer_after_a_kill_and_restart_runs_the_tool_once(desk: Desk) -> None:
     desk.model.says(LAUNCH, text("Hello."), FLIES, text("Good."))
     before = desk.thread()
     before.say(content="Launch it", id="e1")
@@ -219,11 +213,7 @@ def test_an_answer_after_a_kill_and_restart_runs_the_tool_once(
     out = thread.say(content="Hello", id="e2")
     assert (handled(out), desk.launched, thread.asked) == (["e2"], [], first)
     out = thread.answer()
-    assert (handled(out)[-1], replies(out)[-1], desk.launched) == (
-        "e1",
-        "It flies.",
-        ["the moon"],
-    )
+    assert (handled(out)[-1], replies(out)[-1], desk.launched) == ("e1", "It flies.", ["the moon"])
     thread = desk.restart(thread)
     out = thread.say(content="Hello again", id="e3")
     # The server may have done the run before once more by itself; the tool it does not.

@@ -99,15 +99,10 @@ class CircadianSqliteStore(SqliteStore):
         # All namespaces below it sort between "path." and "path/": "/" follows ".".
         where = "WHERE prefix = ? OR (prefix > ? AND prefix < ?)" if prefix else ""
         params = [path, f"{path}.", f"{path}/"] if prefix else []
-        if field:
-            each = f"SELECT sum(json_array_length(value, ?)) FROM store {where}"
-            [[count]] = await self.file.rows(each, [f"$.{field}", *params])
-            return int(count or 0)
-        few = f"SELECT count(*) FROM (SELECT 1 FROM store {where} LIMIT {QUICK_ROWS})"
-        [[count]] = await self.file.read(lambda conn: conn.execute(few, params).fetchall())
-        if count == QUICK_ROWS:
-            [[count]] = await self.file.rows(f"SELECT count(*) FROM store {where}", params)
-        return int(count)
+        what = "sum(json_array_length(value, ?))" if field else "count(*)"
+        query = f"SELECT {what} FROM store {where}"
+        [[count]] = await self.file.rows(query, [*([f"$.{field}"] if field else []), *params])
+        return int(count or 0)
 
     async def acount_named(
         self, label: str, field: str, *, without: str, below: tuple[str, ...] = ()

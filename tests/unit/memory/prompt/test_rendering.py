@@ -6,13 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from langchain_core.messages import (
-    AIMessage,
-    AnyMessage,
-    HumanMessage,
-    SystemMessage,
-    ToolMessage,
-)
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from memory.prompt import rendering
 from memory.prompt.assembly import GIVES_WAY_FIRST

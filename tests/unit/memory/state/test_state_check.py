@@ -10,12 +10,7 @@ from langgraph.types import Overwrite
 from memory.errors import StateError
 from memory.messages.convert import EVENT_KEY
 from memory.records.tick import empty_report
-from memory.state.schema import (
-    State,
-    fresh_state,
-    merge_by_id,
-    merge_projects,
-)
+from memory.state.schema import State, fresh_state, merge_by_id, merge_projects
 from memory.state.validation import checked, kept_problem, report_so_far, state_problem
 from tests.support.scripted import calls
 from tests.support.tool_calls import loop_of, tick_state
