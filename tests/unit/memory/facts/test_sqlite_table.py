@@ -2,7 +2,7 @@
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -200,13 +200,13 @@ def test_words_are_looked_up_once_and_then_in_what_changed(
     for number in range(9):
         put(table, "ana", str(number), f"fox {'owl ' * (number % 3)}{'hen ' * (number % 4)}")
     monkeypatch.setattr(WordIndex, "postings", noted)
-    changes = (
+    changes: list[Callable[[], object]] = [
         lambda: None,
         lambda: put(table, "ana", "a", "fox fox owl elk"),
         lambda: table.update("ana-1", None, payload("ana", "1", "hen hen hen")),
         lambda: table.update("ana-2", None, payload("ana", "2", "fox elk", importance=3)),
         lambda: table.set_vectors({"ana-3": direction(1)}),
-    )
+    ]
     for change in changes:
         change()
         found = table.keywords(["fox", "owl", "hen", "elk"], scope("ana"), 20)
