@@ -76,11 +76,9 @@ async def work_of(context: NightContext) -> DreamWork:
     undreamed, profiles = await undreamed_facts(store, scope), await view.everyone()
     decided = await _decided_already(store, scope)
     ripened = [id_ for id_, one in sorted(profiles.items()) if ripe(one, settings.min_observations)]
-    subjects = await view.subjects(assistant)
-    if not await view.reads_all():  # The subjects of tonight's facts: with older facts, too.
-        new = await view.facts([*undreamed, *context.added_facts()])
-        named = await view.about(new.values(), assistant)
-        subjects |= await view.subjects(assistant, {*named.values()})
+    new = await view.facts([*undreamed, *context.added_facts()])
+    named = await view.about(new.values(), assistant)  # With older facts, too.
+    subjects = await view.subjects(assistant, {*named.values()}, recent_ones=True)
     since = await last_reflection(store, scope)
     counted = context.entries_after(await counted_entries(store, scope, since))
     total = sum(entry["importance"] for entry in counted if journal.counts(entry))

@@ -68,6 +68,8 @@ class PendingView:
         self._added: dict[str, FactDraft] = {}
         self._looked_up: tuple[int, PendingFacts] | None = None
         """(number of added facts, an index of the facts not stored yet), as last looked up."""
+        self._near = dict[str, tuple[Vector | None, list[tuple[Fact, float]]]]()
+        """As last looked up by `neighbours`."""
 
     def follow(self, operations: Sequence[Operation]) -> Self:
         """Take in operations added since the last call; returns itself."""
@@ -125,26 +127,38 @@ class PendingView:
             found.sort(key=lambda fact: fact["valid_from"], reverse=True)
         return {fact["op"]: fact for fact in found[: wanted.limit]}
 
-    async def neighbours(self, facts: Sequence[Fact], limit: int) -> dict[str, list[Fact]]:
+    async def neighbours(
+        self, facts: Sequence[Fact], limit: int, ahead: Sequence[Fact] = ()
+    ) -> dict[str, list[Fact]]:
         """For each fact, by operation id, the facts nearest to it that hold, nearest first.
 
         Nearness combines meaning, words, names and time (A-MEM). All words weigh the same, because
         a rarity would change with every new fact.
+
+        `ahead`: facts that will be asked for next. Together they cost little more than one.
         """
-        new, depth, vectors = await self._new(), DEPTH * limit, dict[str, Vector]()
+        new, depth = await self._new(), DEPTH * limit
+        if not all(fact["op"] in self._near for fact in facts):
+            self._near = await self._stored_near([*facts, *ahead], new, depth)
+        near = dict[str, list[tuple[Fact, float]]]()
+        for fact in facts:
+            vector, stored = self._near[fact["op"]]
+            near[fact["op"]] = [*stored, *(new.near(vector, depth) if vector is not None else ())]
+        return {fact["op"]: await self._nearest(fact, near[fact["op"]], limit) for fact in facts}
+
+    async def _stored_near(
+        self, facts: Sequence[Fact], new: PendingFacts, depth: int
+    ) -> dict[str, tuple[Vector | None, list[tuple[Fact, float]]]]:
+        """For each fact its vector, and the stored facts nearest to it in meaning."""
+        vectors = dict[str, Vector | None]()
         for fact in facts:
             vector = new.vectors.get(fact["op"])
             if vector is None:
                 vector = await self._semantic.vector_of(self._scope, fact["id"])
-            if vector is not None:
-                vectors[fact["op"]] = vector
-        found = await self._semantic.near(self._scope, list(vectors.values()), depth)
-        near = dict(zip(vectors, found, strict=True))
-        for op, vector in vectors.items():
-            near[op] += new.near(vector, depth)
-        return {
-            fact["op"]: await self._nearest(fact, near.get(fact["op"], []), limit) for fact in facts
-        }
+            vectors[fact["op"]] = vector
+        given = [vector for vector in vectors.values() if vector is not None]
+        found = iter(await self._semantic.near(self._scope, given, depth))
+        return {op: (one, next(found) if one is not None else []) for op, one in vectors.items()}
 
     async def _nearest(
         self, fact: Fact, near: Sequence[tuple[Fact, float]], limit: int
@@ -224,17 +238,17 @@ class PendingView:
         return ids
 
     async def subjects(
-        self, assistant: Sequence[str], ids: Collection[str] | None = None
+        self, assistant: Sequence[str], ids: Collection[str], *, recent_ones: bool = False
     ) -> dict[str, Subject]:
-        """The entities that facts which hold are about, by id: those of the facts last written.
+        """The entities among `ids` that facts which hold are about, by id, with their newest facts.
 
-        With `ids` only these, with their newest facts, whenever they were written.
+        With `recent_ones` also all others that the facts last written are about, with those facts.
         """
         facts = await self.holding(EVERY._replace(limit=RECENT))
         known = await self.about(facts.values(), assistant)
         recent = entities.subjects(facts.values(), known, assistant)
-        if ids is None or await self.reads_all():
-            return {id_: one for id_, one in recent.items() if ids is None or id_ in ids}
+        if await self.reads_all():
+            return {id_: one for id_, one in recent.items() if recent_ones or id_ in ids}
         names = defaultdict[str, set[str]](set)
         for name, id_ in known.items():
             names[id_].add(name)
@@ -247,7 +261,8 @@ class PendingView:
             facts |= await self.holding(newest) if called else {}
         known = await self.about(facts.values(), assistant)
         found = entities.subjects(facts.values(), known, assistant)
-        return {id_: one for id_, one in found.items() if id_ in ids}
+        chosen = {id_: one for id_, one in found.items() if id_ in ids}
+        return {**recent, **chosen} if recent_ones else chosen
 
     async def everyone(self) -> dict[str, EntityProfile]:
         """Every profile, by id."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
@@ -36,8 +36,8 @@ CHUNK = 4_096
 ROOM = 256
 """Rows that an index of vectors has room for at first; it doubles when they are full."""
 
-WEIGHED = 4_000_000
-"""Places of words in texts that stay in memory (64 MB): successive searches share words."""
+PLACED = 4_000_000
+"""Places of words in texts that stay in memory (96 MB): successive searches share words."""
 
 FILTERS = 16
 """Filters whose rows are kept in memory: those used last."""
@@ -69,9 +69,11 @@ class ScopeIndex:
         """By kind: a search is mostly for one."""
         self._seen = 0
         """The revision up to which vectors were read."""
+        self._placed = dict[str, Placed]()
+        """Words that were asked for, at the revision `_placed_at`."""
         self._weighed = dict[str, Weighed]()
-        """Words that were asked for since `_weighed_at`, the revision of all of them."""
-        self._weighed_at = self._held = 0
+        """Those of them that were asked for at that revision."""
+        self._placed_at = self._held = 0
 
     def nearest(
         self, vectors: Sequence[Vector], test: Sql, limit: int, revision: int
@@ -103,15 +105,42 @@ class ScopeIndex:
 
     def _weigh(self, words: WordIndex, terms: list[str], revision: int) -> dict[str, Weighed]:
         """The first words of `terms`, as the index has them, weighed."""
-        texts = self._texts.caught_up(revision).measured
         wanted = list(dict.fromkeys(encoded([term]) for term in terms if term))[:MAX_QUERY_WORDS]
-        if self._held > WEIGHED or revision != self._weighed_at:
-            self._weighed, self._weighed_at, self._held = {}, revision, 0
-        if new := [word for word in wanted if word not in self._weighed]:
-            read = [*weighed(words.postings(self._scope, new), texts)]
-            self._weighed |= zip(new, read, strict=True)
+        if revision != self._placed_at:
+            self._follow_words(revision)
+        if self._held > PLACED:
+            self._placed, self._weighed, self._held = {}, {}, 0
+        texts = self._texts.measured
+        if new := [word for word in wanted if word not in self._placed]:
+            read = placed(words.postings(self._scope, new), texts.numbers)
+            self._placed |= zip(new, read, strict=True)
             self._held += sum(len(one.places) for one in read)
+        if new := [word for word in wanted if word not in self._weighed]:
+            read_weighed = weighed([self._placed[word] for word in new], texts)
+            self._weighed |= zip(new, read_weighed, strict=True)
         return {word: self._weighed[word] for word in wanted}
+
+    def _follow_words(self, revision: int) -> None:
+        """Bring the texts and the words in memory up to `revision`.
+
+        Common words stand in many texts: to read those that have them costs more than to read the
+        words of the few texts that were written.
+        """
+        standing = self._texts.numbers
+        texts = self._texts.caught_up(revision).numbers
+        if self._placed:
+            rows = self._connection.execute(
+                "SELECT seq, terms FROM memories WHERE scope = ? AND rev > ? AND length > 0"
+                " LIMIT ?",
+                (self._scope, self._placed_at, CHUNK),
+            ).fetchall()
+            moved = not np.array_equal(texts[: len(standing)], standing)
+            said = {} if moved else {seq: text.split(" ") for seq, text in rows}
+            self._placed = (
+                {} if moved or len(rows) == CHUNK else replaced(self._placed, said, texts)
+            )
+            self._held = sum(len(one.places) for one in self._placed.values())
+        self._weighed, self._placed_at = {}, revision
 
     def passing(self, test: Sql, revision: int) -> Members:
         """The rows that pass `test`."""
@@ -269,7 +298,9 @@ class VectorIndex:
             # A product of matrices starts BLAS's threads, which cost more here.
             cosines_of = (np.vecdot(rows, vector)[some].clip(-1.0, 1.0) for vector in vectors)
             return [best(seqs[some], cosines, limit) for cosines in cosines_of]
-        for vector, cosines in zip(vectors, np.stack(vectors) @ rows.T, strict=True):
+        # In this order the product takes three quarters of the time of the other.
+        products = np.ascontiguousarray((rows @ np.stack(vectors).T).T)
+        for vector, cosines in zip(vectors, products, strict=True):
             near = np.flatnonzero(cosines >= _reached(cosines[some], limit) - ROUNDED)
             near = near[passing[near]]
             found.append(best(seqs[near], np.vecdot(rows[near], vector).clip(-1.0, 1.0), limit))
@@ -382,6 +413,13 @@ def listed(numbers: str) -> Numbers:
     return np.fromstring(inside, dtype=np.int64, sep=",") if inside else np.empty(0, np.int64)
 
 
+class Placed(NamedTuple):
+    """A word: where in all texts those stand that have it, and how often each has it."""
+
+    places: Numbers
+    counts: Numbers
+
+
 class Weighed(NamedTuple):
     """A word: where in all texts those stand that have it, and what it adds to each one's score."""
 
@@ -409,17 +447,20 @@ def measured(numbers: Numbers, lengths: Numbers, kinds: Numbers) -> Measured:
     return Measured(numbers, kinds, rows, damping)
 
 
-def weighed(postings: Sequence[Numbers], texts: Measured) -> Iterable[Weighed]:
-    """Weigh words. `postings`: of each the numbers of its texts, ascending, once an occurrence."""
+def weighed(words: Sequence[Placed], texts: Measured) -> Iterable[Weighed]:
+    """Weigh words."""
     # All words at once: a query has a dozen, and each call of numpy costs as much as a short text.
-    words, places, counts = _placed(postings, texts.numbers)
+    places, counts = (np.concatenate(one) for one in zip(*words, strict=True))
+    lengths = [len(one.places) for one in words]
+    numbers = np.repeat(np.arange(len(words)), lengths)
     of, width = texts.kinds[places], len(texts.rows)
-    having = np.bincount(words * width + of, minlength=len(postings) * width)
-    having = having.reshape(len(postings), width)
-    rarity, damping = _rarity(texts.rows, having)[words, of], texts.damping[places]
-    parts = rarity * counts * (SATURATION + 1) / (counts + damping)
-    ends = np.searchsorted(words, np.arange(1, len(postings)))
-    return map(Weighed, np.split(places, ends), np.split(parts, ends), having)
+    having = np.bincount(numbers * width + of, minlength=len(words) * width)
+    having = having.reshape(len(words), width)
+    rarity, damping = _rarity(texts.rows, having)[numbers, of], texts.damping[places]
+    parts = np.split(
+        rarity * counts * (SATURATION + 1) / (counts + damping), np.cumsum(lengths)[:-1]
+    )
+    return map(Weighed, (one.places for one in words), parts, having)
 
 
 def bm25(words: Sequence[Weighed], texts: Measured) -> tuple[Numbers, Scores]:
@@ -435,8 +476,11 @@ def bm25(words: Sequence[Weighed], texts: Measured) -> tuple[Numbers, Scores]:
     return found, balance[texts.kinds[found]] * scores[found]
 
 
-def _placed(postings: Sequence[Numbers], texts: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """The number of a word, where in `texts` a text stands that has it, and how often it has it."""
+def placed(postings: Sequence[Numbers], texts: Numbers) -> list[Placed]:
+    """Words as they stand in texts, whose numbers ascend.
+
+    `postings`: of each the numbers of its texts, ascending, once an occurrence.
+    """
     numbers = np.concatenate([NONE, *postings])
     words = np.repeat(np.arange(len(postings)), [len(one) for one in postings])
     places = np.searchsorted(texts, numbers)
@@ -446,7 +490,30 @@ def _placed(postings: Sequence[Numbers], texts: Numbers) -> tuple[Numbers, Numbe
     new = np.flatnonzero(np.diff(words * len(texts) + places)) + 1
     first = np.concatenate([[0], new])[: len(places)]
     counts = np.diff(np.concatenate([first, [len(places)]]))
-    return words[first], places[first], counts
+    ends = np.searchsorted(words[first], np.arange(1, len(postings)))
+    return [*map(Placed, np.split(places[first], ends), np.split(counts, ends))]
+
+
+def replaced(
+    words: Mapping[str, Placed], said: Mapping[int, Sequence[str]], texts: Numbers
+) -> dict[str, Placed]:
+    """The words after some of the texts were written: what each `said`, by its number."""
+    places = texts.searchsorted(np.array([*said], dtype=np.int64))
+    written, found = np.zeros(len(texts), dtype=np.bool_), defaultdict[str, dict[int, int]](dict)
+    written[places] = True
+    for place, text in zip(places.tolist(), said.values(), strict=True):
+        for word, count in Counter(text).items():
+            found[word][place] = count
+    after = dict[str, Placed]()
+    for word, one in words.items():
+        gone, new = written[one.places], found.get(word, {})
+        if new or gone.any():
+            added = (np.array([*some], dtype=np.int64) for some in (new, new.values()))
+            one = Placed(
+                *(np.concatenate([old[~gone], more]) for old, more in zip(one, added, strict=True))
+            )
+        after[word] = one
+    return after
 
 
 def _rarity(rows: Numbers, having: Numbers) -> Scores:

@@ -358,6 +358,10 @@ PAGE_SIZE = 8_192
 """Bytes, of a new file: five vectors of 384 numbers fit; half that size would waste a quarter."""
 
 
+PAGES_KEPT_KB = 65_536
+"""Pages of a file that stay in memory (64 MB): a search reads rows from all over it."""
+
+
 def _make_private(path: Path) -> None:
     """Make the file, if it is new, for its owner's eyes; SQLite gives its log the same mode."""
     if not path.exists() and os.access(path.parent, os.W_OK):
@@ -388,6 +392,7 @@ class SqliteFile:
         """WAL lets others read while one writes; FULL makes a commit survive a power cut."""
         self.connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
         use_wal(self.connection)
+        self.connection.execute(f"PRAGMA cache_size = -{PAGES_KEPT_KB}")
         self.connection.execute("PRAGMA synchronous = FULL")
         # Deleted content is overwritten at once; `scrub` then finds less.
         self.connection.execute("PRAGMA secure_delete = ON")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.facts.sqlite.indexes import Numbers, best, bm25, measured, weighed
+from memory.facts.sqlite.indexes import Numbers, best, bm25, measured, placed, weighed
 
 TEXTS = st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=6), min_size=1, max_size=6)
 
@@ -70,7 +70,7 @@ def scored(texts: list[list[str]], kinds: list[int], query: set[str]) -> list[fl
 
 def of(given_postings: list[Numbers], *known: Numbers) -> list[float]:
     texts = measured(*known)
-    found, scores = bm25(list(weighed(given_postings, texts)), texts)
+    found, scores = bm25(list(weighed(placed(given_postings, texts.numbers), texts)), texts)
     given = dict(zip(found.tolist(), scores.tolist(), strict=True))
     return [given.get(place, 0.0) for place in range(len(known[0]))]
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from memory.errors import MemoryStoreError
-from memory.facts.sqlite.indexes import ROOM, VectorIndex
+from memory.facts.sqlite.indexes import ROOM, VectorIndex, WordIndex
 from memory.facts.sqlite.table import SqliteTable
 from memory.facts.table import MAX_QUERY_WORDS, Listing
 from memory.text.analysis import terms
@@ -175,6 +175,38 @@ def test_the_newest_rows_are_listed_without_sorting_all(table: SqliteTable) -> N
     assert (ids(rows), total) == (["ana-20", "ana-18", "ana-16"], 11)
     read = [one for one in statements if "kind = " in one]
     assert ["rev > " in one for one in read] == [True], statements
+
+
+def test_words_are_looked_up_once_and_then_in_what_changed(
+    table: SqliteTable, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, postings = list[str](), WordIndex.postings
+
+    def noted(index: WordIndex, number: int, words: list[str]) -> list[Any]:
+        read.extend(words)
+        return postings(index, number, words)
+
+    for number in range(9):
+        put(table, "ana", str(number), f"fox {'owl ' * (number % 3)}{'hen ' * (number % 4)}")
+    monkeypatch.setattr(WordIndex, "postings", noted)
+    changes: list[Callable[[], object]] = [
+        lambda: None,
+        lambda: put(table, "ana", "a", "fox fox owl elk"),
+        lambda: table.update("ana-1", None, payload("ana", "1", "hen hen hen")),
+        lambda: table.update("ana-2", None, payload("ana", "2", "fox elk", importance=3)),
+        lambda: table.set_vectors({"ana-3": direction(1)}),
+    ]
+    for change in changes:
+        change()
+        found = table.keywords(["fox", "owl", "hen", "elk"], scope("ana"), 20)
+        assert sorted(read) == ["elk", "fox", "hen", "owl"]
+        with contextlib.closing(SqliteTable(path, model=MODEL, dimension=DIMENSION)) as other:
+            read.clear()
+            assert other.keywords(["fox", "owl", "hen", "elk"], scope("ana"), 20) == found
+    read.clear()
+    table.delete({"op": "4"})
+    assert "ana-4" not in ids(row for row, _ in table.keywords(["fox", "hen"], scope("ana"), 20))
+    assert sorted(read) == ["fox", "hen"]  # the places of all texts behind it are others
 
 
 def test_a_filter_is_looked_up_once_and_then_for_what_changed(
