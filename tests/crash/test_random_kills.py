@@ -24,7 +24,7 @@ from unittest.mock import patch
 import pytest
 
 from graph.api import AsyncAgent
-from graph.use_cases import FileLines
+from graph.use_cases import FileLines, runs
 from graph.use_cases.forgetting import forget_agent
 from graph.use_cases.nights import apply_night, sleep
 from graph.use_cases.status import half_done
@@ -112,8 +112,8 @@ async def take(agent: AsyncAgent) -> Any:
 async def apply(agent: AsyncAgent) -> Any:
     try:
         await apply_night(agent.context, "last")
-    except InputError:  # It was applied: its run goes on.
-        await agent.ainvoke(None)
+    except InputError:  # It was applied: its run goes on, and nothing else.
+        await runs.run(agent.context.for_a_night())
 
 
 async def run(agent: AsyncAgent) -> Any:
