@@ -68,8 +68,6 @@ class PendingView:
         self._added: dict[str, FactDraft] = {}
         self._looked_up: tuple[int, PendingFacts] | None = None
         """(number of added facts, an index of the facts not stored yet), as last looked up."""
-        self._near = dict[str, tuple[Vector | None, list[tuple[Fact, float]]]]()
-        """As last looked up by `neighbours`."""
 
     def follow(self, operations: Sequence[Operation]) -> Self:
         """Take in operations added since the last call; returns itself."""
@@ -127,38 +125,26 @@ class PendingView:
             found.sort(key=lambda fact: fact["valid_from"], reverse=True)
         return {fact["op"]: fact for fact in found[: wanted.limit]}
 
-    async def neighbours(
-        self, facts: Sequence[Fact], limit: int, ahead: Sequence[Fact] = ()
-    ) -> dict[str, list[Fact]]:
+    async def neighbours(self, facts: Sequence[Fact], limit: int) -> dict[str, list[Fact]]:
         """For each fact, by operation id, the facts nearest to it that hold, nearest first.
 
         Nearness combines meaning, words, names and time (A-MEM). All words weigh the same, because
         a rarity would change with every new fact.
-
-        `ahead`: facts that will be asked for next. Together they cost little more than one.
         """
-        new, depth = await self._new(), DEPTH * limit
-        if not all(fact["op"] in self._near for fact in facts):
-            self._near = await self._stored_near([*facts, *ahead], new, depth)
-        near = dict[str, list[tuple[Fact, float]]]()
-        for fact in facts:
-            vector, stored = self._near[fact["op"]]
-            near[fact["op"]] = [*stored, *(new.near(vector, depth) if vector is not None else ())]
-        return {fact["op"]: await self._nearest(fact, near[fact["op"]], limit) for fact in facts}
-
-    async def _stored_near(
-        self, facts: Sequence[Fact], new: PendingFacts, depth: int
-    ) -> dict[str, tuple[Vector | None, list[tuple[Fact, float]]]]:
-        """For each fact its vector, and the stored facts nearest to it in meaning."""
-        vectors = dict[str, Vector | None]()
+        new, depth, vectors = await self._new(), DEPTH * limit, dict[str, Vector]()
         for fact in facts:
             vector = new.vectors.get(fact["op"])
             if vector is None:
                 vector = await self._semantic.vector_of(self._scope, fact["id"])
-            vectors[fact["op"]] = vector
-        given = [vector for vector in vectors.values() if vector is not None]
-        found = iter(await self._semantic.near(self._scope, given, depth))
-        return {op: (one, next(found) if one is not None else []) for op, one in vectors.items()}
+            if vector is not None:
+                vectors[fact["op"]] = vector
+        found = await self._semantic.near(self._scope, list(vectors.values()), depth)
+        near = dict(zip(vectors, found, strict=True))
+        for op, vector in vectors.items():
+            near[op] += new.near(vector, depth)
+        return {
+            fact["op"]: await self._nearest(fact, near.get(fact["op"], []), limit) for fact in facts
+        }
 
     async def _nearest(
         self, fact: Fact, near: Sequence[tuple[Fact, float]], limit: int

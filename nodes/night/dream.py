@@ -62,10 +62,6 @@ about, and up to five tags.
 Name facts by their numbers. Empty lists are good answers."""
 
 
-AHEAD = 100
-"""Facts whose neighbours are looked up together."""
-
-
 class Dream(BaseModel):
     """The relations found; empty lists where there are none."""
 
@@ -106,9 +102,8 @@ async def _next_jobs(context: NightContext, order: Sequence[str], last: Sequence
     """
     left, settings = facts_left(context.record, context.plans), context.settings
     waiting = set(left)
-    coming = [op for op in order if op in waiting][: max(AHEAD, settings.dream_batch_size)]
-    ahead = coming[: settings.dream_batch_size]
-    facts = await context.pending_view().facts([*coming, *last])
+    ahead = [op for op in order if op in waiting][: settings.dream_batch_size]
+    facts = await context.pending_view().facts([*ahead, *last])
     holding = [facts[op] for op in ahead if op in facts and facts[op]["invalid_at"] is None]
     again = [facts[op] for op in last if op in facts and facts[op]["invalid_at"] is None]
     again = [fact for fact in again if fact["op"] not in waiting] if holding else []
@@ -120,8 +115,7 @@ async def _next_jobs(context: NightContext, order: Sequence[str], last: Sequence
         shown=lambda fact: prompt_lines.fact_line(fact, "00", UTC),
     )
     inputs = [fact["op"] for fact in batch if fact["op"] in waiting]
-    later = [facts[op] for op in coming if op in facts and op not in inputs]
-    jobs = [Job(inputs, partial(_think, context, batch, inputs, later))] if batch else []
+    jobs = [Job(inputs, partial(_think, context, batch, inputs))] if batch else []
     passed_over = waiting.difference(order) | {*ahead}.difference(fact["op"] for fact in holding)
     gone = [op for op in left if op in passed_over]
     return [*jobs, Job(gone, partial(_pass_over, gone))] if gone else jobs
@@ -131,15 +125,10 @@ async def _pass_over(ops: Sequence[str]) -> Thought:
     return Thought(operations=[settle_fact(op, "no longer holds") for op in ops])
 
 
-async def _think(
-    context: NightContext, batch: Sequence[Fact], inputs: Sequence[str], later: Sequence[Fact]
-) -> Thought:
-    """Ask the model about `batch`; its facts in `inputs` (operation ids) are new to it.
-
-    `later`: the facts of the batches that follow.
-    """
+async def _think(context: NightContext, batch: Sequence[Fact], inputs: Sequence[str]) -> Thought:
+    """Ask the model about `batch`; its facts in `inputs` (operation ids) are new to it."""
     view, most = context.pending_view(), context.settings.dream_neighbours
-    near = await view.neighbours(batch, most, later)
+    near = await view.neighbours(batch, most)
     ops = [fact["op"] for fact in batch]
     shown = shown_facts(batch, near)
     if not any(near.values()):

@@ -116,8 +116,8 @@ class ScopeIndex:
             self._placed |= zip(new, read, strict=True)
             self._held += sum(len(one.places) for one in read)
         if new := [word for word in wanted if word not in self._weighed]:
-            read_weighed = weighed([self._placed[word] for word in new], texts)
-            self._weighed |= zip(new, read_weighed, strict=True)
+            known = weighed([self._placed[word] for word in new], texts)
+            self._weighed |= zip(new, known, strict=True)
         return {word: self._weighed[word] for word in wanted}
 
     def _follow_words(self, revision: int) -> None:
@@ -129,16 +129,12 @@ class ScopeIndex:
         standing = self._texts.numbers
         texts = self._texts.caught_up(revision).numbers
         if self._placed:
-            rows = self._connection.execute(
-                "SELECT seq, terms FROM memories WHERE scope = ? AND rev > ? AND length > 0"
-                " LIMIT ?",
-                (self._scope, self._placed_at, CHUNK),
-            ).fetchall()
-            moved = not np.array_equal(texts[: len(standing)], standing)
-            said = {} if moved else {seq: text.split(" ") for seq, text in rows}
-            self._placed = (
-                {} if moved or len(rows) == CHUNK else replaced(self._placed, said, texts)
-            )
+            query = "SELECT seq, terms FROM memories WHERE scope = ? AND rev > ? AND length > 0"
+            rows = self._connection.execute(query, (self._scope, self._placed_at))
+            written = rows.fetchmany(CHUNK)
+            stands = len(written) < CHUNK and np.array_equal(texts[: len(standing)], standing)
+            said = {seq: text.split(" ") for seq, text in written}
+            self._placed = replaced(self._placed, said, texts) if stands else {}
             self._held = sum(len(one.places) for one in self._placed.values())
         self._weighed, self._placed_at = {}, revision
 
@@ -457,10 +453,9 @@ def weighed(words: Sequence[Placed], texts: Measured) -> Iterable[Weighed]:
     having = np.bincount(numbers * width + of, minlength=len(words) * width)
     having = having.reshape(len(words), width)
     rarity, damping = _rarity(texts.rows, having)[numbers, of], texts.damping[places]
-    parts = np.split(
-        rarity * counts * (SATURATION + 1) / (counts + damping), np.cumsum(lengths)[:-1]
-    )
-    return map(Weighed, (one.places for one in words), parts, having)
+    parts = rarity * counts * (SATURATION + 1) / (counts + damping)
+    each = np.split(parts, np.cumsum(lengths)[:-1])
+    return map(Weighed, (one.places for one in words), each, having)
 
 
 def bm25(words: Sequence[Weighed], texts: Measured) -> tuple[Numbers, Scores]:

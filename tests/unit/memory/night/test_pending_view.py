@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from memory.facts.semantic import SemanticMemory
-from memory.facts.table import Row, Vector
+from memory.facts.table import Row
 from memory.night.pending_view import Changes, PendingFacts, profiles_after
 from memory.night.relations import settle
 from memory.operations.apply import facts_after, fields_after
 from memory.records.operations import add_fact, change_entity, change_fact, supersede_fact
-from memory.records.records import Fact, Operation, Scope
+from memory.records.records import Fact, Operation
 from tests.support.facts import draft
 from tests.support.night_answers import pair
 from tests.support.night_memories import ADA, NOW, Memory, ada, fact, noticed, observation
@@ -239,32 +239,6 @@ async def test_neighbours_are_the_nearest_within_the_limit(memory: Memory) -> No
     near = (await memory.through([]).neighbours(facts[:1], 3))["f0"]
     assert len(near) == 3
     assert near[0]["op"] == "f9"
-
-
-async def test_neighbours_of_several_batches_are_looked_up_at_once(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drafts = [draft(f"f{n}", f"Ada grows {'beans ' * (n + 1)}on plot {n}.") for n in range(9)]
-    facts = await memory.hold(drafts)
-    alone = {op: near for one in facts for op, near in (await near_in(memory, [one])).items()}
-    asked, near = list[int](), SemanticMemory.near
-
-    async def noted(
-        self: SemanticMemory, scope: Scope, vectors: Sequence[Vector], limit: int
-    ) -> Any:
-        asked.append(len(vectors))
-        return await near(self, scope, vectors, limit)
-
-    monkeypatch.setattr(SemanticMemory, "near", noted)
-    view = memory.through([])
-    found = await view.neighbours(facts[:3], 3, facts[3:8])
-    found |= await view.neighbours(facts[3:6], 3, facts[6:])
-    found |= await view.neighbours(facts[6:], 3)
-    assert (found, asked) == (alone, [8, 3])
-
-
-async def near_in(memory: Memory, facts: Sequence[Fact]) -> dict[str, list[Fact]]:
-    return await memory.through([]).neighbours(facts, 3)
 
 
 @pytest.mark.parametrize("listed", [["Ada", "Denmark"], ["Ada"]], ids=str)
