@@ -101,8 +101,8 @@ DAYS = [
     ),
     ("Done. You 18 to 24, me 25 to 31.", "Ana has the week from 25 to 31 October 2026."),
     (
-        "The inn took a wedding on the 28th. We eat one day earlier.",
-        "They eat at the inn on 27 October 2026, because of a wedding on the 28th.",
+        "A wedding took the inn on the 28th. We eat 1 day earlier.",
+        "We eat at the inn on 27 October.",
     ),
     ("I took his shift last night.", "On 22 October 2026, after a night shift, Ana was tired."),
     ("All marked, with a lot of coffee.", "Ana marked all in the night of 21 to 22 October 2026."),
@@ -312,12 +312,10 @@ def test_a_day_counts_from_what_the_speaker_said_just_before(said: str, text: st
 
 def test_a_day_of_the_month_is_in_the_month_that_its_speaker_gave_before() -> None:
     known = [Source("Ana's wedding is on 12 September 2027.", "Ana", AT)]
-    said = Source("Band is booked for the 12th.", "Ana", AT)
-    text = "Ana booked a band for her wedding on 12 September 2027."
-    assert ungrounded(text, "Ana", [said], known=known) is None
-    other = text.replace("12 September", "13 September")
-    assert ungrounded(other, "Ana", [said], known=known) is not None
-    assert ungrounded(text, "Ana", [said]) is not None
+    said, text = Source("Band is booked for the 12th.", "Ana", AT), "Ana booked a band for her"
+    assert ungrounded(f"{text} wedding on 12 September 2027.", "Ana", [said], known=known) is None
+    assert ungrounded(f"{text} wedding on 13 September 2027.", "Ana", [said], known=known)
+    assert ungrounded(f"{text} wedding on 12 September 2027.", "Ana", [said])
 
 
 def test_the_reason_counts_from_the_day_on_which_people_said_it() -> None:

@@ -34,10 +34,7 @@ ZH = "年会定在下周五晚上六点半，预算三万。主持人是小周�
 
 RIGHT = [
     ("Van for Ben's things is hired, 95 euros.", "Ana hired a van for Ben's things for 95 euros."),
-    (
-        "Note s'il te plaît : il faut que je fasse un discours en français.",
-        "Ana has to give a speech in French.",
-    ),
+    ("Note s'il te plaît : il faut que je fasse un discours.", "Ana has to give a speech."),
     (
         "We're not sending it to Hyphae, they ask 2,900. Quiet Soils takes nothing.",
         "It goes to Quiet Soils, because Hyphae asks 2,900.",
@@ -226,13 +223,8 @@ SHORT = [
 def test_a_short_form_means_the_only_person_whose_name_it_begins(said: str, text: str) -> None:
     people, source = ["Ana", "Tomasz", "Clémence", "Bogdan"], Source(said, "Ana", AT)
     assert ungrounded(text, "Ana", [source], people=people) is None
-    twins = [*people, "Tomislaw", "Clemens", "Boris"]
-    assert ungrounded(text, "Ana", [source], people=twins) is not None
-
-
-def test_a_short_form_means_nobody_if_somebody_is_called_so() -> None:
-    people, source = ["Ana", "Tomasz", "Tomek"], Source("Tomek has the nights.", "Ana", AT)
-    assert ungrounded("Tomasz has the nights.", "Ana", [source], people=people) is not None
+    for others in (["Tomislaw", "Clemens", "Boris"], ["Tomek", "Clem", "Bo"]):
+        assert ungrounded(text, "Ana", [source], people=people + others) is not None
 
 
 def test_the_reason_says_what_to_change() -> None:

@@ -91,16 +91,8 @@ async def test_the_same_words_of_the_same_speaker_are_duplicates() -> None:
             "They heard the alarm code. From tonight: 9052.",
             "from tonight",
         ),
-        (
-            "The fire plan has four extinguishers.",
-            "The fire office: two more extinguishers, that makes six.",
-            "that makes",
-        ),
-        (
-            "The picnic in the park is on the 22nd.",
-            "It rains: the picnic in the park is put off to the 29th.",
-            "put off",
-        ),
+        ("The fire plan has 4 hoses.", "Fire office: 2 more hoses, that makes 6.", "that makes"),
+        ("The park picnic is on the 22nd.", "The park picnic is put off to the 29th.", "put off"),
         ("My leave: 24 May to 4 June, Madeira.", "Madeira is off, I stay here.", "not madeira"),
         ("Frau Palm decides about our 4,000.", "Frau Palm: 3,200, not four thousand.", "not 4000"),
     ],

@@ -510,10 +510,8 @@ def test_what_was_said_of_somebody_else_or_only_asked_proves_little() -> None:
 def test_what_tells_no_amount_proves_little_of_a_question_for_one(
     query: str, without: str, amount: str
 ) -> None:
-    known = {"harp": 2}
-    proof = sureness(query, row("a", amount), known)
-    assert sureness(query, row("a", without), known) < 0.5 * proof
-    assert sureness("Where is the harp?", row("a", without), known) == proof
+    proofs = [sureness(query, row("a", text), {"harp": 2}) for text in (without, amount)]
+    assert proofs[0] < 0.5 * proofs[1]
 
 
 def test_an_earlier_value_proves_a_match_of_what_superseded_it() -> None:
