@@ -9,15 +9,12 @@ import asyncio
 import hashlib
 import json
 import logging
-import select
 import threading
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
-from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -92,9 +89,6 @@ TIMEOUT = 2.0
 ANSWER = 1.0
 """Seconds in which an open connection has to answer before it is used."""
 
-LATELY = 1.0
-"""Seconds after it was taken in which a connection need not answer again, unless something came."""
-
 SIZE = 8
 """Connections of one pool, at most. They are opened when they are needed."""
 
@@ -125,21 +119,6 @@ AsyncConnection = psycopg.AsyncConnection[DictRow]
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 Cursor = psycopg.AsyncCursor[DictRow]
-
-
-_taken = WeakKeyDictionary[Any, float]()
-"""When pooled connections were taken last: a round trip for each use costs a tick a twentieth."""
-
-
-def _answered_lately(conn: AsyncConnection | Connection) -> bool:
-    """Whether it did, and nothing came since: a server that ends a connection says so."""
-    now, before = time.monotonic(), _taken.get(conn)
-    _taken[conn] = now
-    if before is None or now - before > LATELY:
-        return False
-    arrived = select.poll()
-    arrived.register(conn.pgconn.socket, select.POLLIN)
-    return not arrived.poll(0)
 
 
 class Pool(AsyncConnectionPool[AsyncConnection]):
@@ -180,8 +159,6 @@ class Pool(AsyncConnectionPool[AsyncConnection]):
 
     async def _check_answer(self, conn: AsyncConnection) -> None:
         try:
-            if _answered_lately(conn):
-                return
             conn.pgconn.send_query(b"")
             await conn.wait(execute(conn.pgconn), timeout=ANSWER)
             if conn.closed:
@@ -218,8 +195,6 @@ class BlockingPool(ConnectionPool[Connection]):
     def _check_answer(self, conn: Connection) -> None:
         """See `Pool`."""
         try:
-            if _answered_lately(conn):
-                return
             conn.pgconn.send_query(b"")
             conn.wait(execute(conn.pgconn), timeout=ANSWER)
             if conn.closed:
