@@ -6,17 +6,13 @@ most. A tick, a night and a sub-agent are subgraphs.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph._internal._config import patch_config
-from langgraph._internal._runnable import RunnableSeq, set_config_context
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph._branch import BranchSpec
-from langgraph.graph.state import CompiledStateGraph
 
 from graph.blocking import shared_loop
 from memory.models import costing
@@ -121,34 +117,6 @@ class _Branch(BranchSpec):
         return self._finish(writer, input, await cast(Any, self.path).afunc(state), config)
 
 
-class _Graph(StateGraph[Any, Any, Any, Any]):
-    """A graph whose nodes are runs of their own only where somebody follows them."""
-
-    def compile(self, *args: Any, **more: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
-        compiled = super().compile(*args, **more)
-        for node in compiled.nodes.values():
-            if type(node.node) is RunnableSeq:
-                node.__dict__["node"] = _Node(*node.node.steps)  # a cached property
-        return compiled
-
-
-class _Node(RunnableSeq):
-    """A node and its writers. Callbacks around each, which nobody hears, would cost a tick 4 %."""
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **more: Any) -> Any:
-        heard = config.get("callbacks") if config else None
-        if getattr(heard, "handlers", True):
-            return await super().ainvoke(input, config, **more)
-        config = patch_config(config, callbacks=heard)
-        node, *writers = self.steps
-        with set_config_context(config) as context:
-            work = node.ainvoke(input, config, **more)
-            output = await asyncio.create_task(work, context=context)
-        for writer in writers:
-            output = await writer.ainvoke(output, config)
-        return output
-
-
 def _in_shared_loop(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -158,7 +126,7 @@ def _in_shared_loop(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P
 
 
 # A sub-agent works on one task, with messages of its own.
-delegating = _Graph(DelegateState, context_schema=Settings, output_schema=DelegateOutput)
+delegating = StateGraph(DelegateState, context_schema=Settings, output_schema=DelegateOutput)
 
 for node in (brief_delegate, ask_delegate, use_delegate_tools, report_result):
     delegating.add_node(node)
@@ -172,7 +140,7 @@ run_both_ways(delegating)
 delegate = delegating.compile(name="delegate")
 
 # Each pass is one tick, on one event or on the goals.
-ticking = _Graph(State, context_schema=Settings)
+ticking = StateGraph(State, context_schema=Settings)
 
 for node in (begin_tick, extract_facts, compact, assemble_context, assess_task, draft_plan):
     ticking.add_node(node)
@@ -227,7 +195,7 @@ DREAMING = [
 ]
 ENDING = ["weigh_night", "apply_operations", "record_night"]
 
-sleeping = _Graph(State, context_schema=Settings)
+sleeping = StateGraph(State, context_schema=Settings)
 
 for node in (begin_night, score_importance, consolidate, apply_operations, dream, prune_links):
     sleeping.add_node(node)
@@ -267,7 +235,9 @@ def night_blocking(state: State, config: RunnableConfig) -> dict[str, Any]:
     return returned(state, sleep.invoke(lent(state), config))
 
 
-builder = _Graph(State, context_schema=Settings, input_schema=AgentInput, output_schema=AgentOutput)
+builder = StateGraph(
+    State, context_schema=Settings, input_schema=AgentInput, output_schema=AgentOutput
+)
 
 builder.add_node(intake)
 builder.add_node("awake", tick, error_handler=return_event)

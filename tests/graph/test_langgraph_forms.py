@@ -4,10 +4,8 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
@@ -64,41 +62,6 @@ def test_a_message_of_a_snapshot_changes_by_an_edit_alone(tmp_path: Path) -> Non
         agent.invoke({"messages": "And peas?"})
         told = [str(one.content) for one in agent.get_state().values["messages"]]
     assert told == ["Beans need sun.", "Good.", "And peas?", "Again."]
-
-
-class Heard(BaseCallbackHandler):
-    """The names of runs with those of their parents, and how many ended."""
-
-    def __init__(self) -> None:
-        self.runs, self.names, self.ends = set[tuple[str, str | None]](), dict[Any, str](), 0
-
-    def on_chain_start(self, *_: Any, run_id: UUID, name: str = "", **more: Any) -> None:
-        self.names[run_id] = name
-        self.runs.add((name, self.names.get(more.get("parent_run_id"))))
-
-    def on_chat_model_start(self, *_: Any, **more: Any) -> None:
-        self.on_chain_start(**{**more, "name": "model"})
-
-    def on_chain_end(self, *_: Any, **__: Any) -> None:
-        self.ends += 1
-
-
-def test_who_follows_a_run_hears_each_node(tmp_path: Path) -> None:
-    heard = Heard()
-    with opened(tmp_path, scripted("Good.")) as agent:
-        agent.invoke({"messages": "Hello"}, {"callbacks": [heard]})
-    in_tick = {(name, "awake") for name in ("begin_tick", "assemble_context", "act", "record")}
-    beside = {("agent", None), ("intake", "agent"), ("awake", "agent"), ("awake", "awake")}
-    assert {*in_tick, *beside, ("model", "act")} <= heard.runs
-    assert heard.ends == len(heard.names) - 1
-
-
-def test_who_follows_a_model_alone_hears_no_node(tmp_path: Path) -> None:
-    model, heard = scripted("Good."), Heard()
-    model.callbacks = [heard]
-    with opened(tmp_path, model) as agent:
-        agent.invoke({"messages": "Hello"})
-    assert heard.runs == {("model", None)}
 
 
 def test_a_state_is_edited_with_the_config_in_front(agent: Agent) -> None:
