@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
+from functools import cached_property
 from typing import NamedTuple
 
 from memory.guards.lexicon import (
@@ -167,11 +168,19 @@ class HeardNames:
         self.text = "\n".join([told, *speakers])
         self.folded = fold(self.text)
         self.words = {bare(one.group()) for one in _TOKEN.finditer(self.text)}
-        self.capitalised = {
-            bare(one.group()) for one in _TOKEN.finditer(told) if one.group()[0].isupper()
-        }
         self.words |= {part for word in self.words for part in re.split(r"[-.&]", word)}
         self.joined = joined(self.folded)
+        self._told = told
+
+    @cached_property
+    def _short(self) -> frozenset[str]:
+        """Words that may be short forms of names."""
+        return frozenset(
+            bare(one.group())
+            for sentence in sentences_of(self._told)
+            for one in _TOKEN.finditer(sentence)
+            if one.group()[0].isupper() and (one.start() or len(one.group()) > _OPENING)
+        ).difference(_ALL_FUNCTION_WORDS)
 
     def has(self, name: Name) -> bool:
         """Whether a name stands in the texts, in any form."""
@@ -181,7 +190,7 @@ class HeardNames:
 
     def short_for(self, key: str, people: Collection[str]) -> str | None:
         """The word that can only mean the person of this name: "Tomek" of Tomasz, "Clem"."""
-        for word in self.capitalised - {*people}:
+        for word in self._short - {*people}:
             if _is_short_for(word, key) and sum(_is_short_for(word, one) for one in people) == 1:
                 return word
         return None
@@ -208,6 +217,8 @@ def _is_short_for(word: str, name: str) -> bool:
     return pet is not None and len(name) > len(pet[1]) and name.startswith(pet[1])
 
 
+_OPENING = 3
+"""Longest word that opens a sentence and is no short form: "Car broke" says nothing of Carme."""
 _PET = re.compile(
     r"(\w{3,}?)(?:ek|ka|ko|us|usz|ik|ie|y|i|tje|je|ke|chen|lein|i?to|i?ta|inho|inha|cik|cim|su)"
 )
