@@ -322,13 +322,15 @@ def _replace(path: Path, text: str) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[TextIO]:
+def replacing(path: Path, *, private: bool = False) -> Iterator[TextIO]:
     """A file beside `path` that takes its place at the end: what breaks off replaces nothing.
 
-    A link stays a link. A new file is for its owner alone: it may hold a password, or memory.
+    A link stays a link. A new file is for its owner alone: it may hold a password, or memory. An
+    older one keeps its permissions, unless what is written is `private`.
     """
     target = path.resolve()
-    mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
+    kept = target.exists() and not private
+    mode = target.stat().st_mode & 0o777 if kept else 0o600
     handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:

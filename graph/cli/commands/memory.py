@@ -291,7 +291,7 @@ async def _write_file(session: Session, file: Path) -> int:
     if await asyncio.to_thread(lambda: file.exists() and not file.is_file()):
         raise InputError(f"{file} is a folder or a device: name a file, or - to print")
     try:
-        with replacing(file) as out:
+        with replacing(file, private=True) as out:
             return await _write(session, out)
     except OSError as error:
         raise InputError(f"{file}: {error.strerror or error}") from error
