@@ -110,7 +110,7 @@ def test_it_answers_what_is_posted_and_what_is_sent_beside_it(
     runner = running(data)
     until(lambda: runner.of("resting"))
     post(data, HI)
-    until(lambda: runner.of("tick"))
+    until(lambda: len(runner.of("resting")) == 2)
     sent = circadian(capsys, "send", "Hello", "--data", data, "--model", "offline", "--json")
     until(lambda: runner.lines[-1]["what"] == "resting")
     assert runner.ended(signal.SIGTERM) == 0
