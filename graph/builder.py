@@ -142,9 +142,20 @@ delegate = delegating.compile(name="delegate")
 # Each pass is one tick, on one event or on the goals.
 ticking = StateGraph(State, context_schema=Settings)
 
-for node in (begin_tick, extract_facts, compact, assemble_context, assess_task, draft_plan):
-    ticking.add_node(node)
-for node in (act, use_tools, park, confirm, record, hand_back):
+for node in (
+    begin_tick,
+    extract_facts,
+    compact,
+    assemble_context,
+    assess_task,
+    draft_plan,
+    act,
+    use_tools,
+    park,
+    confirm,
+    record,
+    hand_back,
+):
     ticking.add_node(node)
 ticking.add_node("delegate", delegate)
 ticking.add_edge(START, "begin_tick")
@@ -197,11 +208,23 @@ ENDING = ["weigh_night", "apply_operations", "record_night"]
 
 sleeping = StateGraph(State, context_schema=Settings)
 
-for node in (begin_night, score_importance, consolidate, apply_operations, dream, prune_links):
-    sleeping.add_node(node)
-for node in (consolidate_entities, write_pages, reflect, prune, extract_facts, compact):
-    sleeping.add_node(node)
-for node in (weigh_night, record_night, hand_back):
+for node in (
+    begin_night,
+    score_importance,
+    consolidate,
+    apply_operations,
+    dream,
+    prune_links,
+    consolidate_entities,
+    write_pages,
+    reflect,
+    prune,
+    extract_facts,
+    compact,
+    weigh_night,
+    record_night,
+    hand_back,
+):
     sleeping.add_node(node)
 sleeping.add_edge(START, "begin_night")
 sleeping.add_conditional_edges(

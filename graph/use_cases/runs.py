@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("circadian")
 Input: TypeAlias = "Mapping[str, Any] | Command[Any] | None"
 
-STEPS = 200_000
+MOST_STEPS = 200_000
 """Super-steps of a run, of which an event takes two: a guard against endless loops only."""
 
 EXAMPLE = (
@@ -351,7 +351,7 @@ async def prepare(
     async with context.held() as undone:
         run_config = context.config(config)
         run_config["configurable"][UNDONE] = undone
-        run_config.setdefault("recursion_limit", STEPS)
+        run_config.setdefault("recursion_limit", MOST_STEPS)
         held = HeldCheckpoints(is_needless)
         if options["durability"] == "sync":
             run_config["configurable"][HELD] = held

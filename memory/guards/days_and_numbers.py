@@ -20,16 +20,15 @@ def ungrounded_day(fact: ProposedFact) -> str | None:
     days = fact.evidence.days
     for named in fact.days:
         denied = _is_denied(fact, named) or _is_withdrawn(fact, named)
-        is_counted = not denied and (
-            dates.holds(_counted_from_before(fact), named) or _begins_a_night(fact, named)
-        )
         follows = (
             ((_is_open(fact, named) or dates.holds(days, named)) and not denied)
             or _is_corrected(fact, named)
             # Where the sources name no day, an earlier statement may say which.
             or (not days.spoken and dates.holds(fact.told_before.days, named))
         )
-        if not is_counted and (not follows or _is_elsewhere(fact, named)):
+        if follows and not _is_elsewhere(fact, named):
+            continue
+        if denied or not _follows_from_before(fact, named):
             return f'The fact says "{_as_written(named, fact)}", which {_days_said(fact)}'
     text = fact.digits_without_days
     is_timed = any(clock.times_in(digits) for _, digits in fact.evidence.readings)
@@ -40,6 +39,10 @@ def ungrounded_day(fact: ProposedFact) -> str | None:
         if not known:
             return f'The fact says "{time.written.strip()}", and what it cites names no such time'
     return None
+
+
+def _follows_from_before(fact: ProposedFact, named: dates.Named) -> bool:
+    return dates.holds(_counted_from_before(fact), named) or _begins_a_night(fact, named)
 
 
 def _counted_from_before(fact: ProposedFact) -> dates.Days:

@@ -127,10 +127,10 @@ def _ungrounded_name(fact: ProposedFact) -> str | None:
         if fact.translated and name.key not in fact.people:
             continue
         heard = fact.evidence.heard
+        if name.key in fact.people and heard.has_short_form(name.key, fact.people):
+            continue
         if name.key in fact.people and not heard.has(name) and _tells_of_kin(fact):
             continue  # Only who speaks knows whether "Papa" has this name.
-        if name.key in fact.people and heard.short_for(name.key, fact.people):
-            continue
         if (other := _in_its_place(name, fact)) is not None:
             return f"What it cites says {other}, and the fact says {name.written}"
         if heard.has(name):
@@ -190,7 +190,7 @@ def _doers_of(deed: str, clause: Clause, people: Collection[str]) -> list[list[s
     words = words_of(fold(clause.text))
     said = [bare(one) for one in words]
     # "Anselmo's things are packed" does not say that Anselmo packed them.
-    doers = [one if one.endswith("'s") else key for one, key in zip(words, said, strict=True)]
+    doers = (one if one.endswith("'s") else bare(one) for one in words)
     who = [[one] if one in people else speaker if _I.match(one) else [] for one in doers]
     places = [n for n, one in enumerate(said) if len(one) > 2 and alike(one, deed)]
     return [[name for each in who[max(0, n - 3) : n] for name in each] for n in places]

@@ -188,12 +188,10 @@ class HeardNames:
             return name.key in self.folded or f"姓{name.key[0]}" in self.folded
         return all(self._has(part) for part in re.split(r"[-.&]", name.key) if len(part) > 1)
 
-    def short_for(self, key: str, people: Collection[str]) -> str | None:
-        """The word that can only mean the person of this name: "Tomek" of Tomasz, "Clem"."""
-        for word in self._short - {*people}:
-            if _is_short_for(word, key) and sum(_is_short_for(word, one) for one in people) == 1:
-                return word
-        return None
+    def has_short_form(self, key: str, people: Collection[str]) -> bool:
+        """Whether a word can only mean the person of this name: "Tomek" Tomasz, "Clem" Clémence."""
+        words = (word for word in self._short - {*people} if _is_short_for(word, key))
+        return any(sum(_is_short_for(word, one) for one in people) == 1 for word in words)
 
     def _has(self, key: str) -> bool:
         return any(

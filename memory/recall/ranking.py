@@ -30,8 +30,8 @@ from memory.text import (
     about_self,
     asks,
     figures,
-    lacks_number,
     sentences,
+    tells_amount,
     term_set,
     terms,
 )
@@ -506,7 +506,7 @@ def _told_by(
         if sure and names:
             has = own_terms(one.row, one.earlier).union(*map(terms, one.row.payload["entities"]))
             sure *= UNNAMED if names.isdisjoint(has) else 1.0
-        if sure and lacks_number(_said(one), query.text):
+        if sure and query.amount and not tells_amount(_said(one), query.amount):
             sure *= UNCOUNTED
         told[one.id] = sure * (ASKING if sure and _only_asks(one.row) else 1.0)
     return told

@@ -227,6 +227,8 @@ class Query:
     """The query asks for a value as it is today."""
     called: frozenset[str] = frozenset()
     """All names of those named in the query."""
+    amount: Literal["number", "money"] | None = None
+    """The query asks how many there are, or how much money."""
 
 
 def terms(text: str) -> list[str]:
@@ -298,7 +300,14 @@ def read_query(text: str, speakers: Collection[str]) -> Query:
         figure="number" if _HOW_MANY.search(text) else "time" if _WHEN.search(text) else None,
         now=bool(_NOW.search(text)) and not (days or past or _NOT_NOW.search(text)),
         called=frozenset(speakers) if said else said,
+        amount=_amount_asked(text),
     )
+
+
+def _amount_asked(text: str) -> Literal["number", "money"] | None:
+    if not _ASKS_HOW_MUCH.search(text):
+        return None
+    return "money" if _ASKS_FOR_MONEY.search(text) else "number"
 
 
 _HOW = re.compile(r"\bhow (?:much|many)\b", re.IGNORECASE)
@@ -332,11 +341,10 @@ def figures(text: str, wanted: Literal["time", "number"]) -> float:
     return min(1.0, len(told.findall(text[:_READ])) / 2)
 
 
-def lacks_number(text: str, question: str) -> bool:
-    """Whether a question asks for an amount, and a text tells none: a date is no amount."""
-    wanted = _MONEY if _ASKS_FOR_MONEY.search(question) else _ANY_NUMBER
-    asked = _ASKS_HOW_MUCH.search(question) is not None
-    return asked and wanted.search(_A_DATE.sub(" ", text)) is None
+def tells_amount(text: str, wanted: Literal["number", "money"]) -> bool:
+    """Whether a text tells a number or an amount of money: a date is neither."""
+    told = _MONEY if wanted == "money" else _ANY_NUMBER
+    return told.search(_A_DATE.sub(" ", text)) is not None
 
 
 def tells_value(text: str, *, new: bool = False) -> bool:
