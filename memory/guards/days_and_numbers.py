@@ -56,12 +56,13 @@ def _counted_from_before(fact: ProposedFact) -> dates.Days:
     known = fact.known_from_speakers(least=1).days
     made.days |= {one for one in known.days - known.today if one.day in written}
     for source in evidence.sources:
-        if not _POINTS_BACK.search(fold(source.text)):
+        that_day = _THAT_DAY.search(fold(source.text))
+        if not (that_day or _COUNTS.search(fold(source.text))):
             continue
         said = [one for one in evidence.before if one.speaker == source.speaker]
         named = [Evidence((one,), evidence.zone).days for one in said[-1:]]
         starts = {day for one in [*named, fact.told_before.days] if one.spoken for day in one.days}
-        made.days |= starts
+        made.days |= starts if that_day else set()  # A week later it is another day.
         for digits in in_all_digits(source.text):
             made.join(dates.days_of(digits, starts))
     made.weekdays |= {one.weekday() for one in made.days}
@@ -77,13 +78,15 @@ def _begins_a_night(fact: ProposedFact, named: dates.Named) -> bool:
 
 
 _NIGHT = re.compile(r"(?<!\w)(?:night|nacht|noche|nuit|notte|noite|gece)(?!\w)")
-_POINTS_BACK = re.compile(
+_THAT_DAY = re.compile(
     r"(?<!\w)(?:(?:that|the same|same) day|an (?:dem|diesem) tag|am (?:selben|gleichen) tag"
     r"|(?:ese|el mismo|mismo) dia|(?:ce jour-la|le meme jour|meme jour)|(?:o|ayni) gun|quel giorno"
-    r"|(?:lo )?stesso giorno|nesse dia|(?:no )?mesmo dia|(?:die|dezelfde) dag"
-    rf"|(?:days?|weeks?|tage?|wochen?|dias?|semanas?|jours?|semaines?|gun|hafta|giorn[oi]"
+    r"|(?:lo )?stesso giorno|nesse dia|(?:no )?mesmo dia|(?:die|dezelfde) dag)(?!\w)|当天|那天"
+)
+_COUNTS = re.compile(
+    r"(?<!\w)(?:days?|weeks?|tage?|wochen?|dias?|semanas?|jours?|semaines?|gun|hafta|giorn[oi]"
     rf"|settiman[ae]|dag(?:en)?|we[ek]{{2}}(?:en)?) (?:{clock.BEFORE}|{clock.AFTER}|dopo|prima"
-    r"|depois|later|eerder))(?!\w)|当天|那天"
+    r"|depois|later|eerder)(?!\w)"
 )
 
 

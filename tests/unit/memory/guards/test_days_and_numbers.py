@@ -310,6 +310,14 @@ def test_a_day_counts_from_what_the_speaker_said_just_before(said: str, text: st
     assert ungrounded(text, "Ana", [then]) is not None
 
 
+def test_the_day_from_which_another_counts_is_not_that_day() -> None:
+    before, then = (
+        Source(one, "Ana", AT) for one in ("We marry on 30 October.", FROM_BEFORE[1][0])
+    )
+    assert ungrounded("Ana's wedding is on 30 October 2026.", "Ana", [then], before=[before])
+    assert ungrounded("Ana's wedding is on 6 November.", "Ana", [then], before=[before]) is None
+
+
 def test_a_day_of_the_month_is_in_the_month_that_its_speaker_gave_before() -> None:
     known = [Source("Ana's wedding is on 12 September 2027.", "Ana", AT)]
     said, text = Source("Band is booked for the 12th.", "Ana", AT), "Ana booked a band for her"
