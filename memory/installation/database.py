@@ -120,25 +120,13 @@ class Database(InstalledMemory):
     def agent_lock(
         self, thread: str, *, name: str | None = None, timeout: float = 30.0
     ) -> WriterLock:
-        """The right to run the agent of one thread, refused as `check` refuses it.
-
-        An event loop's locks share a connection.
-        """
-        place = self.lock_connections, self.address, thread, self.check
+        """The right to run the agent of one thread. An event loop's locks share a connection."""
+        place = self.lock_connections, self.address, thread
         return hold_agent(*place, name=name, patience=timeout)
 
     def server_lock(self, *, timeout: float = 30.0, alone: bool = False) -> WriterLock:
         """A server's right to run every agent, shared with other servers or `alone`."""
         return hold_server(self.address, patience=timeout, alone=alone)
-
-    def check(self) -> None:
-        """Check that no newer version has upgraded the database since it was opened."""
-        pool = self._opened
-        with (
-            clear_errors(self.name),
-            _connected(self.address) if pool is None else pool.connection() as conn,
-        ):
-            _read(conn, self.address)
 
     def close(self) -> None:
         """Close its connections. A later call opens them again."""
@@ -201,12 +189,17 @@ def _read(conn: Connection, address: Address) -> Metadata | None:
             head = cursor.execute(f"SELECT {columns} FROM circadian_head").fetchone()
         except psycopg.errors.UndefinedTable:
             return None
-    if head is not None and head.schema_version > DATABASE_SCHEMA:
-        raise NewerError(
-            f"the database {address.name} was made by a newer Circadian (schema "
-            f"{head.schema_version}, this one reads {DATABASE_SCHEMA}); update Circadian"
-        )
+    if head is not None:
+        _check_schema(head.schema_version, address)
     return head
+
+
+def _check_schema(version: int, address: Address) -> None:
+    if version > DATABASE_SCHEMA:
+        raise NewerError(
+            f"the database {address.name} was made by a newer Circadian (schema {version}, this "
+            f"one reads {DATABASE_SCHEMA}); update Circadian"
+        )
 
 
 def _make(conn: Connection, address: Address, head: Metadata) -> Metadata:
@@ -268,7 +261,8 @@ SELECT coalesce(activity.application_name, '') AS name, lock.pid {_OTHERS} ORDER
 
 _TRY = f"""
 SELECT CASE WHEN EXISTS (SELECT {_OTHERS}) THEN 'served'
-    WHEN pg_try_advisory_lock(%s) THEN 'taken' ELSE 'held' END AS outcome
+    WHEN pg_try_advisory_lock(%s) THEN 'taken' ELSE 'held' END AS outcome,
+    (SELECT schema_version FROM circadian_head) AS schema_version
 """
 
 _FREE = "SELECT pg_advisory_unlock_all()"
@@ -343,14 +337,16 @@ class LockConnection:
         if self.claims.setdefault(claim.key, claim) is not claim:
             return refusal
         try:
-            outcome = await self._ask(partial(_try, claim))
+            outcome, version = await self._ask(partial(_try, claim))
         except _ConnectionLost:
             refusal = refusal._replace(patience=max(patience, SERVER_PATIENCE))
-            outcome = "lost"
+            outcome, version = "lost", 0
         except psycopg.Error:  # unlike a cancelled attempt, a failed one holds nothing
             del self.claims[claim.key]
             raise
         if outcome == "taken":
+            # A newer program may have upgraded the database since it was opened.
+            _check_schema(version, self._address)
             return None
         del self.claims[claim.key]
         if outcome == "served":
@@ -418,17 +414,15 @@ async def hold_agent(
     connections: LockConnections,
     address: Address,
     thread: str,
-    check: Callable[[], None] | None = None,
     *,
     name: str | None = None,
     patience: float = 30.0,
 ) -> AsyncIterator[None]:
     """Hold the right to run the agent of one thread, and keep servers off meanwhile.
 
-    `check` is called in a thread once it is held; what it raises gives it back.
-
     If its connection is lost, the task is cancelled, and DatabaseDown raised: another process may
-    hold the lock by now. Raises BusyError after `patience` seconds, which names the process.
+    hold the lock by now. Raises BusyError after `patience` seconds, which names the process, and
+    NewerError if a newer program has upgraded the database.
     """
     loop, claim = asyncio.get_running_loop(), LockClaim(lock_key("agent", thread))
     connection = connections.setdefault(loop, LockConnection(address))
@@ -438,8 +432,6 @@ async def hold_agent(
         async with asyncio.timeout(None) as claim.stop:
             if claim.lost:  # before this task went on
                 claim.lose()
-            if check is not None:
-                await asyncio.to_thread(check)
             yield
     except TimeoutError as error:
         if not claim.lost:
@@ -503,12 +495,12 @@ async def _try_to_serve(conn: AsyncConnection, mode: str, patience: float) -> Co
     return Contention(patience, partial(_holder, AGENTS if row["taken"] else SERVERS, conn))
 
 
-async def _try(claim: LockClaim, conn: AsyncConnection) -> str:
-    """The outcome: `taken`, `held` by a process, or `served` by a server."""
+async def _try(claim: LockClaim, conn: AsyncConnection) -> tuple[str, int]:
+    """(`taken`, `held` by a process, or `served` by a server; version of the tables)."""
     found = await conn.execute(_TRY, (SERVERS, claim.key))
     [row] = await found.fetchall()
     claim.held = row["outcome"] == "taken"
-    return str(row["outcome"])
+    return row["outcome"], row["schema_version"]
 
 
 async def _rows(query: str, key: int, conn: AsyncConnection) -> list[DictRow]:

@@ -14,16 +14,27 @@ from pydantic import SecretStr
 
 from memory.errors import BusyError, DatabaseDown
 from memory.installation import database as locks
-from memory.installation.database import Database, LockConnections, hold_agent, hold_server
+from memory.installation.database import (
+    Database,
+    LockConnections,
+    hold_agent,
+    hold_server,
+    open_database,
+)
 from memory.installation.folder import WriterLock
 from memory.storage.postgres.connections import Address, address_of, lock_key
 from tests.support.lock_connections import connections, cut_off, gone
 from tests.support.postgres import Postgres
 
 
+def installed(url: str) -> Address:
+    open_database(SecretStr(url), offline=True).close()
+    return address_of(SecretStr(url))
+
+
 @pytest.fixture
 def address(postgres_url: str) -> Address:
-    return address_of(SecretStr(postgres_url))
+    return installed(postgres_url)
 
 
 def agent_lock(address: Address, thread: str, *, timeout: float = 30.0) -> WriterLock:
@@ -129,7 +140,7 @@ async def test_locks_of_two_databases_are_independent(postgres: Postgres, addres
     other = postgres.database()
     async with (
         agent_lock(address, "t", timeout=0),
-        agent_lock(address_of(SecretStr(other)), "t", timeout=0),
+        agent_lock(installed(other), "t", timeout=0),
         server_lock(address_of(SecretStr(postgres.url())), timeout=0),
     ):
         pass
@@ -150,7 +161,7 @@ async def test_an_agent_waits_only_briefly_for_a_server(
 async def test_a_database_that_is_down_is_reported_within_three_seconds(
     own_postgres: Postgres,
 ) -> None:
-    address = address_of(SecretStr(own_postgres.database()))
+    address = installed(own_postgres.database())
     own_postgres.stop()
     for lock in (agent_lock(address, "t"), server_lock(address)):
         began = time.monotonic()

@@ -54,14 +54,15 @@ async def test_an_upgrade_keeps_the_facts_and_is_counted(
     older.close()
 
 
-def test_a_running_older_program_sees_the_upgrade(
+async def test_a_running_older_program_sees_the_upgrade(
     older: Database, newer: pytest.MonkeyPatch, postgres_url: str
 ) -> None:
     open_database(SecretStr(postgres_url)).close()
     newer.setattr(database, "DATABASE_SCHEMA", TODAY)
     newer.setattr(memories, "UPGRADES", ())
     with pytest.raises(NewerError, match=rf"schema {TODAY + 1}, this one reads {TODAY}\); update"):
-        older.check()
+        async with older.agent_lock("t"):
+            pytest.fail("the lock was taken")
     older.close()
 
 

@@ -23,7 +23,6 @@ from memory.models.registry import DIMENSION as OFFLINE_DIMENSION
 from memory.settings import environment_only
 from memory.storage.postgres.connections import address_of
 from tests.support.facts import ANA, DIMENSION, WordEmbeddings, draft, texts
-from tests.support.postgres import Postgres
 from tests.support.source_files import ROOT
 
 
@@ -237,15 +236,3 @@ def test_a_database_without_pgvector_is_refused(url: str, monkeypatch: pytest.Mo
     execute(url, "CREATE TABLE pg_available_extensions (name TEXT)")
     with_path = url + "&options=-csearch_path%3Dpublic,pg_catalog"
     assert "has no pgvector" in refusal(with_path, offline=True)
-
-
-def test_checking_a_database_that_went_down_is_a_clear_error(own_postgres: Postgres) -> None:
-    home = opened(own_postgres.database(), offline=True)
-    home.semantic.open_table()
-    home.check()
-    own_postgres.stop()
-    with pytest.raises(DatabaseDown, match="cannot be reached"):
-        home.check()
-    own_postgres.start()
-    home.check()
-    home.close()
