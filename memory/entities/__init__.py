@@ -19,6 +19,7 @@ from memory.entities.entities import (
     changed,
     everyone,
     familiar,
+    ids_of,
     in_conversation,
     joins,
     look_up,
@@ -26,6 +27,7 @@ from memory.entities.entities import (
     names_in,
     puts_after,
     read,
+    talking,
 )
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "everyone",
     "evidence_now",
     "familiar",
+    "ids_of",
     "in_conversation",
     "joins",
     "look_up",
@@ -52,4 +55,5 @@ __all__ = [
     "puts_after",
     "read",
     "subjects",
+    "talking",
 ]

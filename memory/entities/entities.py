@@ -96,13 +96,15 @@ async def look_up(
     """
     said = [places(text) for text in texts]
     keys = [*map(name_key, senders), *(place.key for found in said for place in found)]
-    guessed = [
-        id_ for sender in senders for id_ in (entity_id(name_key(sender)), sender_id(sender))
-    ]
-    ids, profiles = await _names_and_profiles(store, scope, keys, guessed)
+    ids, profiles = await _names_and_profiles(store, scope, keys, ids_of(senders))
     meant = [list(dict.fromkeys(ids[key] for key in longest(found, ids))) for found in said]
     known = [_known(sender, ids, profiles) for sender in senders]
     return known, [[profiles[id_] for id_ in some if id_ in profiles] for some in meant]
+
+
+def ids_of(senders: Iterable[str]) -> list[str]:
+    """The ids that profiles of these senders can have, unless they are known as somebody else."""
+    return [id_ for one in senders for id_ in (entity_id(name_key(one)), sender_id(one))]
 
 
 def _known(
@@ -119,6 +121,13 @@ def _known(
     return NamedEntity(spelled, profiles.get(spelled))
 
 
+def talking(event: Event | None, conversations: Mapping[str, Conversation]) -> list[str]:
+    """The event's sender, then the people of open conversations, newest first; each once."""
+    talks = sorted(conversations.values(), key=lambda talk: talk["last_at"], reverse=True)
+    sender = [event["sender"]] if event else []
+    return list(dict.fromkeys([*sender, *(talk["entity"] for talk in talks[:MOST_PEOPLE])]))
+
+
 async def in_conversation(
     store: BaseStore, scope: Scope, event: Event | None, conversations: Mapping[str, Conversation]
 ) -> list[EntityProfile]:
@@ -126,10 +135,8 @@ async def in_conversation(
 
     Except for the sender's, profiles with nothing but a name are left out.
     """
-    talks = sorted(conversations.values(), key=lambda talk: talk["last_at"], reverse=True)
     asked = [event] if event else []
-    people = [one["sender"] for one in asked] + [talk["entity"] for talk in talks[:MOST_PEOPLE]]
-    texts = [one["text"] for one in asked]
+    people, texts = talking(event, conversations), [one["text"] for one in asked]
     known, mentioned = await look_up(store, scope, senders=people, texts=texts)
     profiles = [entity.profile for entity in known]
     sender, others = profiles[: len(asked)], profiles[len(asked) :]

@@ -55,6 +55,11 @@ from memory.text import (
 _DEFAULTS = Settings()
 
 
+def entry_id(event: Event) -> str:
+    """Id of the journal entry of an event."""
+    return entry_id_of("event", event["at"], event["id"])
+
+
 def entry_for_event(
     event: Event,
     *,
@@ -67,7 +72,7 @@ def entry_for_event(
     source = source_type_of(event, settings)
     text = event["text"]
     return {
-        "id": entry_id_of("event", event["at"], event["id"]),
+        "id": entry_id(event),
         "timestamp": event["at"],
         "content": text,
         "source_type": source,

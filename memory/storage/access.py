@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, NamedTuple, NotRequired, Protocol, cast, runtime_checkable
 from urllib.parse import unquote
@@ -56,9 +57,10 @@ def _offers(kind: type[BaseStore]) -> bool:
 async def read_ahead(
     store: BaseStore, lists: Sequence[tuple[str, ...]], gets: Sequence[GetOp] = ()
 ) -> BaseStore:
-    """The store with these namespaces and keys read ahead; a write drops what it changes.
+    """The store with these namespaces and keys read ahead; it knows what it writes, too.
 
-    For one node's reads and writes: it does not see what others write meanwhile.
+    For one node's reads and writes: it does not see what others write meanwhile. The items that it
+    wrote have no times.
     """
     if not _offers(type(store)):
         return store
@@ -80,43 +82,59 @@ class _ReadAhead(BaseStore):
         self._writes = 0
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        return list(self._store.batch(self._passing(ops)))
+        ops = list(ops)
+        self._changed(ops)
+        return list(self._store.batch(ops))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         ops = list(ops)
         known = [self._known(op) for op in ops]
         asked = [op for op, there in zip(ops, known, strict=True) if not there]
+        lists = self._changed(asked)
         writes = self._writes
-        self._passing(asked)
         results = list(await self._store.abatch(asked) if asked else ())
         if writes == self._writes:
-            for op, item in zip(asked, results, strict=True):
-                if isinstance(op, GetOp):
-                    self._items[op.namespace, op.key] = cast(Item | None, item)
+            self._learn(asked, results, lists)
         found = iter(results)
         return [there[0] if there else next(found) for there in known]
 
     async def alist(self, namespace: tuple[str, ...], **more: Any) -> list[Item]:
         if namespace not in self.lists:
             return list(await self._store.alist(namespace, **more))
-        ordered = [*self.lists[namespace].values()][:: -1 if more.get("newest_first") else 1]
-        return ordered[: more.get("limit")]
+        there = self.lists[namespace]
+        keys = sorted(there, reverse=bool(more.get("newest_first")))
+        return [there[key] for key in keys[: more.get("limit")]]
 
     async def aput_new(self, puts: Sequence[PutOp]) -> list[dict[str, Any]]:
-        return list(await self._store.aput_new(self._passing(puts)))
+        self._changed(puts)
+        return list(await self._store.aput_new(puts))
 
-    def _passing(self, ops: Iterable[Any]) -> list[Any]:
-        """The operations; what is written among them is known no longer, unless it is removed."""
-        ops = list(ops)
+    def _changed(self, ops: Sequence[Op]) -> dict[Any, dict[str, Item]]:
+        """Know no longer what these operations write; returns the lists that they change."""
+        changed = {}
         for op in ops:
             if isinstance(op, PutOp):
                 self._writes += 1
                 self._items.pop((op.namespace, op.key), None)
-                if op.value is not None:
-                    self.lists.pop(op.namespace, None)
-                elif there := self.lists.get(op.namespace):
+                if op.namespace in self.lists:
+                    changed[op.namespace] = self.lists.pop(op.namespace)
+        return changed
+
+    def _learn(
+        self, ops: Sequence[Op], results: Sequence[Result], lists: dict[Any, dict[str, Item]]
+    ) -> None:
+        """Know what these operations read and wrote. They read what was there before they wrote."""
+        self.lists |= lists
+        for op, item in zip(ops, results, strict=True):
+            if isinstance(op, GetOp):
+                self._items[op.namespace, op.key] = cast(Item | None, item)
+        for op in ops:
+            if isinstance(op, PutOp):
+                written = _written(op)
+                self._items[op.namespace, op.key] = written
+                if (there := lists.get(op.namespace)) is not None:
                     there.pop(op.key, None)
-        return ops
+                    there |= {op.key: written} if written else {}
 
     def _known(self, op: Op) -> tuple[Item | None] | None:
         """What a read of a key finds, in a tuple; None where that is not known."""
@@ -126,6 +144,21 @@ class _ReadAhead(BaseStore):
             return (there.get(op.key),)
         place = (op.namespace, op.key)
         return (self._items[place],) if place in self._items else None
+
+
+_NO_TIME = datetime.min.replace(tzinfo=UTC)
+
+
+def _written(op: PutOp) -> Item | None:
+    if op.value is None:
+        return None
+    return Item(
+        value=dict(op.value),
+        key=op.key,
+        namespace=op.namespace,
+        created_at=_NO_TIME,
+        updated_at=_NO_TIME,
+    )
 
 
 class ThreadedStore(BaseStore):

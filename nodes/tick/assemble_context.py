@@ -10,7 +10,7 @@ from typing import Any, TypedDict, cast
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, GetOp
 
 from memory import entities, journal, pages
 from memory.compaction import visible_events
@@ -82,14 +82,12 @@ async def assemble_context(
     owners = listeners.owners
     by_owner = set_off_by_owner(state["event"], owners=owners, served=resources.served)
     scope = scope_of(config)
-    # Names are looked up twice: for people and for recall.
-    names = [scope.namespace(label) for label in (entities.NAMES, episodes.SPEAKERS)]
     heard = as_heard(state, listeners.audience, owners)
     memory = _PromptMemory(
         heard,
         settings,
         scope,
-        await read_ahead(store_of(runtime), names),
+        await _read_ahead(heard, store_of(runtime), scope),
         resources.semantic,
         listeners,
     )
@@ -116,6 +114,19 @@ async def assemble_context(
     messages = merge_messages(state["messages"], [message])
     told = cast(State, {**state, "context": assembled, "messages": messages})
     return {**update, **assessed(told, settings)}
+
+
+async def _read_ahead(state: State, store: BaseStore, scope: Scope) -> BaseStore:
+    """The store, with what most prompts show: names, and profiles and pages of who talks."""
+    talking, active = entities.talking(state["event"], state["conversations"]), state["projects"]
+    profiles, shown = entities.ids_of(talking), [pages.DISPUTES, pages.DOUBTS]
+    shown += entities.ids_of(talking[:MOST_PAGES])
+    shown += [pages.project_id(active["active"])] if active["active"] else []
+    gets = [GetOp(scope.namespace(entities.ENTITIES), id_) for id_ in profiles]
+    gets += [GetOp(scope.namespace(pages.PAGES), id_) for id_ in shown]
+    # Names are looked up twice: for people and for recall.
+    names = [scope.namespace(label) for label in (entities.NAMES, episodes.SPEAKERS)]
+    return await read_ahead(store, names, gets)
 
 
 def _origins(

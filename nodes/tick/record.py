@@ -10,9 +10,9 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
-from langgraph.store.base import BaseStore, PutOp
+from langgraph.store.base import BaseStore, GetOp, PutOp
 
-from memory import audit, entities, events, telemetry
+from memory import audit, entities, events, journal, telemetry
 from memory.events import due, inbox, owners_of, reflection_event, set_off_by_owner
 from memory.journal import source_type_of
 from memory.messages import of_tick, text_only
@@ -198,10 +198,11 @@ async def _journal(
         if kept:
             await write_batch(store, kept)
         return []
-    # Names are looked up to journal the event, and to note who was met.
-    store = await read_ahead(
-        store, [scope.namespace(name) for name in (entities.NAMES, episodes.INDEXING)]
-    )
+    # The sender is looked up to journal the event, and to note who was met.
+    labels, id_ = (entities.NAMES, episodes.INDEXING, journal.UNINDEXED), events.entry_id(event)
+    profiles, senders = scope.namespace(entities.ENTITIES), entities.ids_of([event["sender"]])
+    gets = [GetOp(journal.day_of(scope, id_), id_), *(GetOp(profiles, one) for one in senders)]
+    store = await read_ahead(store, [scope.namespace(label) for label in labels], gets)
     (familiar,) = await entities.familiar(store, scope, [event])
     entry = events.entry_in(state, event, settings, familiar)
     operations = [add_entry(entry, "said to the agent")]

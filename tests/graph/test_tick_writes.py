@@ -122,7 +122,7 @@ COUNTED: dict[type, dict[str, str]] = {
     ThreadPoolExecutor: {"submit": "thread"},
     Pregel: {"aget_state": "preparing tasks"},
 }
-LIMITS = {"store": 22, "load": 1, "checkpoint": 1, "file": 6, "thread": 5}
+LIMITS = {"store": 14, "load": 1, "checkpoint": 1, "file": 6, "thread": 5}
 """Most calls of a tick without tools; `file` and `thread` are hand-offs to another thread."""
 
 

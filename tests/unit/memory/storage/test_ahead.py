@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from langgraph.store.base import GetOp, Op, PutOp
 from langgraph.store.memory import InMemoryStore
 
@@ -42,15 +43,31 @@ async def test_what_was_read_ahead_is_not_asked_for_again(
             patched.setattr(store, "alist", None)
             assert [one.key for one in await list_items(ahead, HERE)] == ["a"]
         assert len(await list_items(ahead, MANY)) == QUICK_ROWS
-        # Another write makes it forget what was there.
-        await ahead.abatch([PutOp(HERE, "c", {"n": 4}), PutOp(THERE, "c", None)])
-        assert [one.key for one in await list_items(ahead, HERE)] == ["a", "c"]
-        assert await ahead.aget(THERE, "c") is None
 
 
-async def test_a_key_that_was_read_is_known_until_it_is_written(
+async def test_what_it_wrote_is_known_once_it_is_written(
     home: Installation, monkeypatch: Any
 ) -> None:
+    async with open_store(home) as store:
+        await store.aput(HERE, "b", {"n": 2})
+        await store.aput(THERE, "c", {"n": 3})
+        ahead = await read_ahead(store, [HERE], [GetOp(THERE, "c")])
+        refused: list[Op] = [PutOp(HERE, "no", {"n": object()}), PutOp(THERE, "c", None)]
+        with pytest.raises(TypeError):
+            await ahead.abatch(refused)
+        assert [one.key for one in await list_items(ahead, HERE)] == ["b"]
+        assert (await ahead.abatch([GetOp(THERE, "c")]))[0] is not None
+        ahead = await read_ahead(store, [HERE], [GetOp(THERE, "c")])
+        await ahead.abatch([PutOp(HERE, "a", {"n": 4}), PutOp(THERE, "c", None)])
+        with monkeypatch.context() as patched:
+            for name in ("abatch", "alist", "alook"):
+                patched.setattr(store, name, None)
+            assert [one.key for one in await list_items(ahead, HERE)] == ["a", "b"]
+            found = await ahead.abatch([GetOp(HERE, "a"), GetOp(THERE, "c")])
+            assert [item and item.value["n"] for item in found] == [4, None]  # type: ignore[union-attr]
+
+
+async def test_a_key_that_was_read_is_known(home: Installation, monkeypatch: Any) -> None:
     async with open_store(home) as store:
         await store.aput(HERE, "a", {"n": 1})
         ahead = await read_ahead(store, [])
@@ -59,9 +76,9 @@ async def test_a_key_that_was_read_is_known_until_it_is_written(
         with monkeypatch.context() as patched:
             patched.setattr(store, "abatch", None)
             assert await ahead.abatch(gets) == found
-        # Reads see what was there before the writes of their batch, which is known no longer.
-        both: list[Op] = [GetOp(HERE, "c"), PutOp(HERE, "b", {"n": 2}), PutOp(HERE, "c", {"n": 3})]
-        assert (await ahead.abatch(both))[0] is None
+        # Reads see what was there before the writes of their batch.
+        both: list[Op] = [PutOp(HERE, "b", {"n": 2}), PutOp(HERE, "c", {"n": 3}), GetOp(HERE, "c")]
+        assert (await ahead.abatch(both))[2] is None
         found = await ahead.abatch([*gets, GetOp(HERE, "c")])
         assert [item and item.value["n"] for item in found] == [1, 2, 3]  # type: ignore[union-attr]
 
