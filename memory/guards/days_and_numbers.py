@@ -48,7 +48,7 @@ def _follows_from_before(fact: ProposedFact, named: dates.Named) -> bool:
 def _counted_from_before(fact: ProposedFact) -> dates.Days:
     """The days to which sources point back or from which they count: "that day", "a week later".
 
-    They were named by a known fact, or by what the speaker said just before.
+    They were named by another source, a known fact, or what the speaker said just before.
     """
     made, evidence = dates.Days(), fact.evidence
     # "The band is booked for the 12th", where the wedding is on 12 September.
@@ -60,7 +60,8 @@ def _counted_from_before(fact: ProposedFact) -> dates.Days:
         if not (that_day or _COUNTS.search(fold(source.text))):
             continue
         said = [one for one in evidence.before if one.speaker == source.speaker]
-        named = [Evidence((one,), evidence.zone).days for one in said[-1:]]
+        others = [one for one in evidence.sources if one is not source]
+        named = [Evidence((one,), evidence.zone).days for one in (*said[-1:], *others)]
         starts = {day for one in [*named, fact.told_before.days] if one.spoken for day in one.days}
         made.days |= starts if that_day else set()  # A week later it is another day.
         for digits in in_all_digits(source.text):
@@ -373,13 +374,15 @@ def _is_of_another_part(number: numbers.Number, fact: ProposedFact) -> bool:
     """
     if fact.translated or len(fact.words) < _WORDS_OF_PART:
         return False
-    parts = [
-        (near, numbers.numbers_in(numbers.in_digits(text, fact.language)))
-        for text, near, _ in fact.parts
+    texts = [(near, numbers.in_digits(text, fact.language)) for text, near, _ in fact.parts]
+    parts = [(near, text, numbers.numbers_in(text)) for near, text in texts]
+    best = max(near for near, _, _ in parts)
+    same = [found for near, _, found in parts if near == best]
+    far = [
+        near == 0 and _REPLACES.search(text) is None
+        for near, text, found in parts
+        if _stands(number, found)
     ]
-    best = max(near for near, _ in parts)
-    same = [found for near, found in parts if near == best]
-    far = [near == 0 for near, found in parts if _stands(number, found)]
     return (
         best >= max(_WORDS_OF_PART, len(fact.words) / 2)
         and bool(far)
@@ -396,6 +399,14 @@ def _is_like(one: numbers.Number, other: numbers.Number) -> bool:
 
 _WORDS_OF_PART = 2
 """Fewest words that tell which part of a source a fact repeats."""
+
+
+_REPLACES = re.compile(
+    r"(?<!\w)(?:make (?:it|that|them)|mach\w{0,2}|sagen wir|disons|mettons|facciamo|diciamo|hagamos"
+    r"|digamos|que sean?|facamos|olsun) (?:(?:doch|lieber|nur) )?\d[\d.,]*"
+    r"(?: (?:dr?aus|daraus|then|please|instead|bitte|entonces|alors|allora|entao))?\W*$"
+)
+"""It puts another number in place of one said before: "make it nine"."""
 
 
 def _is_left_behind(number: numbers.Number, fact: ProposedFact) -> bool:

@@ -79,8 +79,9 @@ en a about after all also am an and any are as at be been before but by can coul
  without within upon whom let's can't won't didn't hasn't haven't wasn't weren't we'll you're
  himself herself nobody
 
-de aber alle alles als also am an auch auf aus bei beim bin bis bist da dann das dass dem den der
- des die dies diese dieser dieses doch dort du durch ein eine einem einen einer eines er erst es
+de aber alle alles als also am an auch auf aus bei beim bin bis bist bitte da dann daraus das dass
+ dem den der des die dies diese dieser dieses doch dort draus du durch ein eine einem einen einer
+ eines er erst es
  etwas fur gegen gerade hab habe haben hat hatte hatten ich ihm ihn ihnen ihr ihre ihrem ihren im
  in ins ist ja jetzt kann kein keine keinen man mehr mein meine mich mir mit nach nicht nichts noch
  nun nur ob oder ohne schon sein seine seit sich sie sind so soll statt uber um und uns unser unter

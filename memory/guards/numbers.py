@@ -18,6 +18,7 @@ from memory.guards.lexicon import (
     FUNCTION_WORDS,
     HAN,
     LOOSE_NUMBERS,
+    MONTH_OF,
     NUMBER_WORDS,
     RESPELLED,
     TURKISH_NUMBERS,
@@ -109,6 +110,8 @@ def _read(text: str, language: str, *, strict: bool) -> str:
         # "Na sexta" is Friday, and no sixth; blood of type O has no zero.
         if first in _QUARTERS or first in WEEKDAY_OF or first == "o":
             continue
+        if one.end < len(words) and _in_name(words[one.start], words[one.end], one.start):
+            continue
         if one.value != 1 and not is_scale and not (one.is_ordinal and (strict or one.value < 3)):
             values[one.start] = (one.end, one.value)
     # Two dozen are 24.
@@ -127,6 +130,14 @@ def _read(text: str, language: str, *, strict: bool) -> str:
     return made + text[done:]
 
 
+def _in_name(first: _Word, behind: _Word, place: int) -> bool:
+    """Whether a number is a part of a name in a sentence, as in "the play Nine Doors"."""
+    inside = place > 0 and not _SENTENCE_END.search(first.gap)
+    titled = first.written.istitle() and behind.written.istitle() and behind.gap == " "
+    return inside and titled and fold(behind.written) not in MONTH_OF
+
+
+_SENTENCE_END = re.compile(r"[.!?:;\n\u201c\u201e\"(]")
 _QUARTERS = frozenset(("cuarto", "cuarta", "quarto", "quarta"))
 _BEHIND_DIGIT = re.compile(r"\d $")
 
@@ -239,7 +250,7 @@ _UNITS: dict[str, tuple[str, float]] = {
         " dl|deziliter|decilitre|decilitro=.1 l|liter|litre|litro|升=1",
         "area": "m2|sqm|m²|sqm|quadratmeter|metrekare|平方米|平米=1 hectare|hektar|hectarea|ha"
         "|公顷=10000",
-        "months": "month|monat|mese|mois|ay|个月=1 year|yr|jahr|ano|annee|an|yil|sene|年=12",
+        "months": "month|monat|mese|mois|ay|个月=1 year|yr|jahr|ano|annee|ans|yil|sene|年=12",
         "time": "ms|millisecond|millisekunde|milisegundo|milliseconde|milisaniye|毫秒=.001 s"
         "|sec|second|sekunde|segundo|seconde|saniye|秒=1 min|minute|minuto|dakika|dk|分钟=60"
         " h|hr|hour|stunde|std|hora|heure|saat|小时|ora=3600"

@@ -118,8 +118,16 @@ class Evidence:
 
     @cached_property
     def numbers(self) -> list[Number]:
-        """All numbers of the sources."""
-        return [one for _, digits in self.readings for one in numbers.numbers_in(digits)]
+        """All numbers of the sources; what two readings of a source have in common, once."""
+        found: list[Number] = []
+        for source in dict.fromkeys(self.sources):
+            told: list[Number] = []
+            for each in (digits for one, digits in self.readings if one == source):
+                known = [(one.readings, one.unit) for one in told]
+                more = numbers.numbers_in(each)
+                told += [one for one in more if (one.readings, one.unit) not in known]
+            found += told
+        return found
 
     @cached_property
     def told(self) -> list[str]:
@@ -197,7 +205,9 @@ def whole(found: Sequence[Number]) -> list[Number]:
 
 def in_all_digits(text: str) -> list[str]:
     """A text with digits for number words, in each language that it may be in."""
-    codes = languages(text) or READ
+    # A German message may end in an English sentence.
+    each = (code for one in sentences_of(text) for code in languages(one))
+    codes = dict.fromkeys((*languages(text), *each)) or READ
     text = _MAY.sub("can", text)
     return list(dict.fromkeys(numbers.in_digits(text, code) for code in codes))
 

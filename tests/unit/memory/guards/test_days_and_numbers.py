@@ -45,6 +45,9 @@ WRITINGS = [
     ("Staying there 4–6 November then.", "They stay from 4 to 6 November."),
     ("Toplantı üç buçuk saat sürdü.", "Toplantı 210 dakika sürdü."),
     ("La sesión dura hora y media.", "La sesión dura 90 minutos."),
+    ("I want the part in Nine Doors.", "Ana wants the part in Nine Doors."),
+    ("Für Nine Doors: 640 an den Verlag.", "The publisher gets 640 euros for Nine Doors."),
+    ("Der Alte schläft bei ihr. Also make it nine beds.", "Nine beds are needed."),
     ("Ana bought 5½ m of silk.", "Ana bought 5.5 metres of silk."),
     ("The lag was 0.4 s.", "The lag was 400 milliseconds."),
     ("Abbiamo una ventina di sedie.", "Ana ha 20 sedie."),
@@ -308,6 +311,30 @@ def test_a_day_counts_from_what_the_speaker_said_just_before(said: str, text: st
     assert ungrounded(text, "Ana", [then], before=[before]) is None
     assert ungrounded(text, "Ana", [then], before=[before._replace(speaker="Ben")]) is not None
     assert ungrounded(text, "Ana", [then]) is not None
+
+
+def test_a_day_counts_from_what_another_source_says() -> None:
+    told = Source("The premiere is on Friday 6 November.", "Ben", AT)
+    then = Source("It is a week later, alas.", "Ana", f"{AT[:14]}40:00+02:00")
+    text = "The premiere is on Friday 13 November 2026."
+    assert ungrounded(text, "Ana", [told, then]) is None
+    assert ungrounded(text.replace("Friday 13", "Saturday 14"), "Ana", [told, then])
+
+
+REPLACED = [
+    ("Make it six.", "Six chairs are needed."),
+    ("Mach sechs draus.", "Es braucht 6 Stühle."),
+]
+
+
+@pytest.mark.parametrize(("said", "text"), REPLACED)
+def test_a_number_that_is_put_in_place_of_another_may_name_no_thing(said: str, text: str) -> None:
+    told = Source(
+        "Es braucht acht Stühle." if "Es" in text else "Eight chairs are needed.", "A", AT
+    )
+    then = Source(said, "A", f"{AT[:14]}40:00+02:00")
+    assert ungrounded(text, "A", [told, then]) is None
+    assert ungrounded(text, "A", [told, then._replace(text="Six tables came.")]) is not None
 
 
 def test_the_day_from_which_another_counts_is_not_that_day() -> None:
