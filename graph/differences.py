@@ -120,7 +120,7 @@ def taken_back(groups: Sequence[ChangeGroup]) -> str:
     """What undoing a night took back, as one sentence; empty if it had changed nothing."""
     titles = [group.title for group in groups if group.changes and group.key != "people"]
     did = [f"{title[0].lower()}{title[1:]}" for title in titles]
-    return f"Taken back: {', '.join(did)}." if did else ""
+    return f"Undone: the night had {', '.join(did)}." if did else ""
 
 
 def _replacements(night: NightChanges, *, joined: bool) -> list[tuple[str, str, str]]:
@@ -149,7 +149,7 @@ def _learned(night: NightChanges) -> ChangeGroup:
         side = Side(fact["text"], fact["speaker"], fact["valid_from"], cited, night.ids.get(op))
         changes.append(Change(None, side))
     more = len(facts) - len(changes)
-    note = f"{more:,} of them {'replaces' if more == 1 else 'replace'} others: see below."
+    note = f"{more:,} of them {'is' if more == 1 else 'are'} in the changes below."
     heading = f"Learned {counted(len(facts), 'fact')}"
     return ChangeGroup("learned", heading, changes, note if more else "")
 

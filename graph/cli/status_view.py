@@ -63,8 +63,8 @@ _DID: dict[What, str] = {
     "woke": "woke up",
     "night": "slept",
     "night_approved": "decided to apply",
-    "night_discarded": "let go of",
-    "undo": "took back",
+    "night_discarded": "discarded",
+    "undo": "undid",
     "compaction": "compacted into",
     "forgotten": "forgot",
 }

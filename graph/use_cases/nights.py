@@ -413,7 +413,7 @@ async def _check_undoable(
     )
     if changed:
         what = await _in_words(context, changed, done)
-        raise ConflictError(f"what {name} made was changed since: {what}")
+        raise ConflictError(f"{name} can no longer be undone: {what} was changed since")
 
 
 # Wording

@@ -62,8 +62,8 @@ def test_a_dry_run_is_told_changes_nothing_and_is_applied_by_its_shortened_id(
     assert f"Learned {learned} facts" in tried.out
     assert "Scored 6 journal entries\n" in tried.out
     assert "Nothing of it is applied.\n" in tried.out
-    assert f"make it so: circadian sleep --apply {name} --data {data}\n" in tried.out
-    assert f"let it go:  circadian night {name} --discard --data {data}\n" in tried.out
+    assert f"apply it:   circadian sleep --apply {name} --data {data}\n" in tried.out
+    assert f"discard it: circadian night {name} --discard --data {data}\n" in tried.out
     done = run(capsys, data, "sleep", "--apply", name.removeprefix("night_")[:8])
     assert (done.status, done.err) == (0, "")
     assert f"{name}, complete\n" in done.out
@@ -83,7 +83,7 @@ def test_nights_are_listed_with_what_became_of_them(capsys: Capture, data: Path)
     assert undone.out.startswith(
         f"{last} is undone: memory is as it was before it, and its journal"
     )
-    assert "\nTaken back: learned" in undone.out
+    assert "\nUndone: the night had learned" in undone.out
     again = run(capsys, data, "undo", last).out
     assert again == f"{last} was undone before: nothing changed.\n"
     told = run(capsys, data, "nights").out.splitlines()
@@ -143,7 +143,7 @@ def test_log_tells_dry_runs_and_decisions_apart(capsys: Capture, data: Path) -> 
     said = [line.partition(" · ")[0] for line in told]
     assert said == [
         f"agent tried out {names[0]}",
-        f"local let go of {names[0]}",
+        f"local discarded {names[0]}",
         f"agent tried out {names[1]}",
         f"local decided to apply {names[1]}",
         f"agent slept {names[1]}",
@@ -175,8 +175,8 @@ def test_a_night_that_is_held_back_is_shown_with_both_ways_to_go_on(
     told = run(capsys, tmp_path / "held", "night", "last").out
     assert f"{name}, held back\n" in told
     assert "Held back for you to decide: 6 of 20 facts would no longer hold\n" in told
-    assert f"make it so: circadian sleep --apply {name}" in told
-    assert f"let it go:  circadian night {name} --discard" in told
+    assert f"apply it:   circadian sleep --apply {name}" in told
+    assert f"discard it: circadian night {name} --discard" in told
     done = run(capsys, tmp_path / "held", "sleep", "--apply", "last")
     assert (done.status, done.err) == (0, "")
     assert "Changed 6 facts" in done.out

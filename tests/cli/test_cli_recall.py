@@ -116,7 +116,7 @@ def test_a_person_sees_what_fits_and_how_much_does_not(capsys: Capture, data: Pa
     done = circadian(capsys, *asked)
     assert said[0] in done.out
     assert done.out.count("~0.") == 2, "the best three, of which one fits"
-    assert "less: `circadian recall ... -k " in done.error
+    assert "less (~): `circadian recall ... -k " in done.error
     every = circadian(capsys, *asked, "--json").document
     assert len(every) > 1
     more = circadian(capsys, *asked, "-k", "10")

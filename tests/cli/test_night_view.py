@@ -90,7 +90,7 @@ def test_taken_back_is_one_sentence() -> None:
         mark_entry(entry("e1"), "consolidated", "settled"),
     ]
     groups = differences(NightChanges(operations, NAMES))
-    assert taken_back(groups) == "Taken back: learned 2 facts, changed 1 fact."
+    assert taken_back(groups) == "Undone: the night had learned 2 facts, changed 1 fact."
     assert taken_back([]) == ""
 
 
@@ -102,7 +102,7 @@ def test_a_superseding_fact_is_counted_as_learned_and_shown_once() -> None:
         add_fact(more, "told"),
         *related("new", "old", "supersedes"),
     )
-    assert "Learned 2 facts\n 1 of them replaces others: see below.\n • Ada grows kale." in told
+    assert "Learned 2 facts\n 1 of them is in the changes below.\n • Ada grows kale." in told
     assert told.count("The glass arrives on Monday.") == 1
 
 

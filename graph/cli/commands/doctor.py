@@ -125,7 +125,7 @@ async def _tried(name: str, work: Awaitable[str]) -> Check:
 async def _model(options: Options, *, call: bool) -> str:
     model = choose_model(options.model, offline=options.deployment.offline)
     if is_offline(model):
-        return model_name(model)
+        return f"{model_name(model)}{'; nothing to call' if call else ''}"
     if not call:
         name = model_name(model)
         variable = f"{name.partition(':')[0].replace('-', '_').upper()}_API_KEY"

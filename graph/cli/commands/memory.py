@@ -119,8 +119,8 @@ async def show_recalled(
     seen = [hit for n, hit in enumerate(told) if limit or n < LEAST or not hit.get("faint")]
     session.screen.result(shown, recall_view(seen, explain=explain))
     if (left := len(told) - len(seen)) and not session.screen.json:
-        others = counted(left, "memory stands near and fits", "memories stand near and fit")
-        session.screen.note(f"{others} less: `circadian recall ... -k {len(hits)}` shows all")
+        others = counted(left, "more memory fits", "more memories fit")
+        session.screen.note(f"{others} less (~): `circadian recall ... -k {len(hits)}` shows all")
 
 
 async def _show_all(session: Session, query: str | None, limit: int | None) -> None:
@@ -181,7 +181,7 @@ async def forget(
                 session.screen.note(f"Similar names, which are kept: {', '.join(kept)}")
             which = (flag, done["entity"]) if flag else (what,)
             line = session.options.command_line("forget", *which, "--yes")
-            session.screen.note(f"Nothing was changed. It cannot be undone once done: {line}")
+            session.screen.note(f"Nothing was changed. To erase it for good: {line}")
     return 0
 
 

@@ -240,5 +240,5 @@ def _say_what_next(session: Session, report: NightReport) -> None:
         return
     screen, (apply, discard) = session.screen, both_ways(session.options, report["id"])
     screen.show("", Text("Nothing of it is applied." if report["dry_run"] else "It waits for you."))
-    screen.line(f"  make it so: {apply}")
-    screen.line(f"  let it go:  {discard}")
+    screen.line(f"  apply it:   {apply}")
+    screen.line(f"  discard it: {discard}")

@@ -388,15 +388,15 @@ def _signals(
 async def _budget(agent: AsyncAgent) -> str:
     spending = (await status(agent.context))["spending"]
     return (
-        f"Works on its goals for up to {spending['tokens_per_day']:,} tokens a day (UTC; "
-        f"{spending['tokens']:,} today), after that answers only"
+        f"It works on its goals for at most {spending['tokens_per_day']:,} tokens a day (UTC; "
+        f"{spending['tokens']:,} spent today); after that it only answers messages"
     )
 
 
 def _when(settings: Settings) -> str:
     pace = f"Looks every {settings.tick_rate:g} s, asleep every {settings.tick_rate_sleep:g} s"
     if not settings.sleep_schedule_enabled:
-        return f"{pace}; it has no hours of sleep"
+        return f"{pace}; it never sleeps by the clock (--sleep-at HOUR sets an hour)"
     zone = settings.zone
     following = next_start(utc_now(), settings).astimezone(zone)
     return f"{pace}; sleeps at {hours_named(settings)}; next {following:%A, %H:%M}"

@@ -267,7 +267,7 @@ async def _delete(options: Options, name: str, *, yes: bool) -> None:
         session.screen.result({"deleted": yes, **line}, Text.assemble((head, "bold"), told))
         if not yes:
             again = options.command_line("agents", "delete", name, "--yes")
-            session.screen.note(f"Nothing was changed. It cannot be undone once done: {again}")
+            session.screen.note(f"Nothing was changed. To delete it for good: {again}")
 
 
 def _holds(line: AgentHoldings) -> str:
