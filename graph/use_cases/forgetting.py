@@ -352,13 +352,11 @@ async def names_like(context: AgentContext, name: str) -> list[str]:
 async def _carry_out(context: AgentContext, wanted: ForgetTarget, plan: Plan, tell: Step) -> None:
     store, scope, semantic = context.store, context.scope, context.semantic
     found, erasure = plan.found, plan.found.erasure
-    # The events of entries that are still there are found again by name; those of a statement not.
-    events = found.unjournaled if wanted.kind == "entity" else sorted(erasure.events)
     what: Begun = {
         "entity": wanted.name,
         "kind": wanted.kind,
         "said": found.said,
-        "events": events,
+        "events": sorted(erasure.events),
         "memories": sorted(erasure.memories),
         "informed": list(plan.rules.informed),
         "counts": plan.counts,

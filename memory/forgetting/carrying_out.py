@@ -57,7 +57,7 @@ class Begun(TypedDict):
     said: NotRequired[list[str]]
     """The sentences of a statement."""
     events: list[str]
-    """Ids of erased events that are not in the journal."""
+    """Ids of erased events."""
     memories: list[str]
     """Ids of erased entries and facts, and the facts' operation ids."""
     informed: list[int | None]
@@ -97,8 +97,6 @@ class Selection(NamedTuple):
     """All facts of the agent, also those that stay."""
     handled: dict[str, int]
     """Event id -> the tick that handled it."""
-    unjournaled: list[str]
-    """Ids of erased events that are not in the journal."""
 
 
 class ErasedMemory(TypedDict):
@@ -136,9 +134,7 @@ async def find(
     erasure = await asyncio.to_thread(decide, known, begun, acts)
     marks = await list_items(store, scope.namespace(inbox.HANDLED))
     handled = {item.key: int(item.value["tick"]) for item in marks}
-    journaled = {one["sources"][0] for one in known.entries if one["sources"]}
-    unjournaled = sorted(begun.events - journaled)
-    return Selection(erasure, begun.said, list(known.facts), handled, unjournaled)
+    return Selection(erasure, begun.said, list(known.facts), handled)
 
 
 async def _known(

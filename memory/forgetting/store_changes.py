@@ -75,14 +75,11 @@ def plan_after(plan: PlanRecord, erasure: Erasure, *, saw_erased: bool) -> PlanR
     return cast(PlanRecord, after)
 
 
-def is_touched(plan: PlanRecord, erasure: Erasure) -> bool:
-    """Whether a night with this plan can no longer be undone or applied."""
-    if not erasure.gone.isdisjoint((*plan["inputs"], *plan["left"])):
-        return True
-    operations = plan["operations"]
-    if not erasure.scrubber.may_change(operations):
-        operations = [one for one in operations if _concerns(one, erasure)]
-    return any(operation_after(one, erasure) != one for one in operations)
+def is_touched(before: PlanRecord, after: PlanRecord | None) -> bool:
+    """Whether the night of this plan can no longer be undone or applied."""
+    return after is None or any(
+        after[key] != before[key] for key in ("operations", "inputs", "left")
+    )
 
 
 def operation_after(operation: Operation, erasure: Erasure) -> Operation:
@@ -157,9 +154,6 @@ def _values(value: Any) -> list[str]:
     )
 
 
-MANY = 1_000
-"""Kinds with so many records that others should not wait for them."""
-
 FORGETTING = "forgetting"
 """The kind of a forget's own records, which it does not change."""
 
@@ -225,10 +219,10 @@ async def _after(
         return [None] * len(shelf.items)
     if kind == "night" and len(shelf.labels) == 2:
         return await _plans(store, scope, shelf.labels[1], shelf.items, context)
-    rows = [(kind, item.key, item.value, context) for item in shelf.items]
-    if len(rows) > MANY:
-        return await asyncio.to_thread(lambda: [row_after(*row) for row in rows])
-    return [row_after(*row) for row in rows]
+    # In a thread: other work should not wait for a kind with many records.
+    return await asyncio.to_thread(
+        lambda: [row_after(kind, item.key, item.value, context) for item in shelf.items]
+    )
 
 
 async def _plans(
@@ -237,8 +231,7 @@ async def _plans(
     before: list[Any] = [item.value for item in items]
     record = await night.load(store, scope, night_id)
     after: list[Any] = plans_after(before, record, context.erasure)
-    erasure = _with_planned(before, context.erasure)
-    if None in after or any(is_touched(one, erasure) for one in before):
+    if any(map(is_touched, before, after)):
         context.nights[night_id] = record
     return after
 
