@@ -35,7 +35,7 @@ from memory.forgetting.erasure import (
     facts_after,
     start_of,
 )
-from memory.forgetting.store_changes import FORGETTING, WITH_OTHERS, StoreChanges
+from memory.forgetting.store_changes import FORGETTING, WITH_OTHERS
 from memory.forgetting.working import events_in_state
 from memory.journal import by_time
 from memory.operations import UNDREAMED, apply
@@ -177,15 +177,13 @@ def _begun(wanted: ForgetTarget, known: KnownMemory, earlier: Begun | None) -> S
 
 
 def counts(
-    erasure: Erasure, before: Mapping[str, Any], after: Mapping[str, Any], store: StoreChanges
+    erasure: Erasure, before: Mapping[str, Any], after: Mapping[str, Any], puts: Sequence[PutOp]
 ) -> dict[str, int]:
     """Number of records that go or change, by kind, including zeros."""
-    of_store = {
-        name: sum(store.removed[kind] + store.rewritten[kind] for kind in kinds)
-        for name, kinds in _OF_THE_STORE.items()
-    }
-    named = {kind for kinds in _OF_THE_STORE.values() for kind in kinds} | WITH_OTHERS | {"night"}
-    rest = Counter(store.removed) + Counter(store.rewritten)
+    # A record's kind is the first label below (user, thread).
+    changed = Counter(kind for put in puts for kind in put.namespace[2:3])
+    of_store = {name: sum(changed[kind] for kind in kinds) for name, kinds in _OF_THE_STORE.items()}
+    named = {kind for kinds in _OF_THE_STORE.values() for kind in kinds} | WITH_OTHERS
     return {
         "events": len(erasure.events),
         "journal": sum(left is None for left in erasure.entries.values()),
@@ -193,7 +191,7 @@ def counts(
         "facts": len(erasure.facts),
         **_of_state(before, after),
         **of_store,
-        "other": sum(number for kind, number in rest.items() if kind not in named),
+        "other": sum(number for kind, number in changed.items() if kind not in named),
     }
 
 

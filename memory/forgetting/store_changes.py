@@ -6,10 +6,9 @@ Records of a kind without a rule of its own are scrubbed of the person's names.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from langgraph.store.base import BaseStore, Item, PutOp
 
@@ -160,21 +159,12 @@ FORGETTING = "forgetting"
 WITH_OTHERS = frozenset(
     (
         *("journal", "pending", "archives", "unindexed", "entity_names", "speakers", "handled"),
-        *("tick_reports", "agent", "runs"),
+        *("tick_reports", "agent", "runs", "night"),
     )
 )
 """Kinds that are counted together with others."""
 
 Value: TypeAlias = dict[str, Any]
-
-
-class StoreChanges(NamedTuple):
-    """The writes for one transaction, with counts."""
-
-    puts: list[PutOp]
-    removed: Counter[str]
-    """Records that go, by kind: the first label of their namespace."""
-    rewritten: Counter[str]
 
 
 @dataclass
@@ -194,20 +184,19 @@ class ForgetContext:
     """Nights of which a plan or the head changed, by id, as they were; filled on the way."""
 
 
-async def store_changes(store: BaseStore, scope: Scope, context: ForgetContext) -> StoreChanges:
-    """All changes of the agent's records; writes nothing."""
-    changes = StoreChanges([], Counter(), Counter())
+async def store_changes(store: BaseStore, scope: Scope, context: ForgetContext) -> list[PutOp]:
+    """All changes of the agent's records, for one transaction; writes nothing."""
+    changes: list[PutOp] = []
     # Sorted by label: the plans ("night") come before the heads ("nights").
     async for shelf in shelves(store, scope):
-        kind = shelf.labels[0] if shelf.labels else ""
-        if kind == FORGETTING:
+        if shelf.labels[:1] == (FORGETTING,):
             continue
         after = await _after(store, scope, shelf, context)
-        for item, value in zip(shelf.items, after, strict=True):
-            if value == item.value:
-                continue
-            changes.puts.append(PutOp(shelf.namespace, item.key, value))
-            (changes.removed if value is None else changes.rewritten)[kind] += 1
+        changes += (
+            PutOp(shelf.namespace, item.key, value)
+            for item, value in zip(shelf.items, after, strict=True)
+            if value != item.value
+        )
     return changes
 
 

@@ -53,25 +53,6 @@ def test_correcting_a_fact_to_its_own_text_says_so(run: Run, paris: Fact) -> Non
     assert [fact["id"] for fact in facts(run)] == [paris["id"]]
 
 
-@pytest.mark.parametrize(
-    ("fact", "text", "says"),
-    [
-        ("nobody", OSLO, "there is no fact 'nobody'; `circadian recall --all` shows the facts"),
-        ("", OSLO, "no fact is named"),
-        (None, "  ", "the text has no words"),
-        (None, "The assistant is clever", "not the assistant"),
-    ],
-)
-def test_an_impossible_correction_is_one_line(
-    run: Run, paris: Fact, fact: str | None, text: str, says: str
-) -> None:
-    given = paris["id"] if fact is None else fact
-    done = run("correct", given, text)
-    assert (done.status, done.out) == (2, "")
-    assert says in done.error
-    assert [one["text"] for one in facts(run)] == [PARIS]
-
-
 def test_the_old_text_is_crossed_out_and_cleaned(paris: Fact) -> None:
     new: Fact = {**paris, "id": "new-id", "text": "Os\x1b[31mlo"}
     seen = styled(correction_view(new, paris))
