@@ -105,7 +105,7 @@ class ProgressScreen(Listener):
 class Talk(ProgressScreen):
     """A progress screen that also prints the words of an answer, and a line for each tool."""
 
-    def __init__(self, screen: Screen, doing: str = "thinking") -> None:
+    def __init__(self, screen: Screen, doing: str) -> None:
         super().__init__(screen, doing)
         self._message: str | None = None
         """The id of the answer that is being printed."""

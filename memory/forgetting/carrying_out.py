@@ -25,7 +25,6 @@ from memory.errors import MemoryStoreError
 from memory.events import inbox
 from memory.facts import SemanticMemory, scope_filters
 from memory.forgetting.erasure import (
-    Acts,
     Erasure,
     ForgetTarget,
     KnownMemory,
@@ -122,19 +121,19 @@ async def find(
     """Decide what goes with `wanted`; changes nothing."""
     known = await _known(store, semantic, scope, values, owner, wanted)
     # In threads: every text of the memory is searched.
-    begun = await asyncio.to_thread(_begun, wanted, known, earlier)
+    start = await asyncio.to_thread(_start, wanted, known, earlier)
     # Day by day: the log is long.
-    found = [
-        acts_of([cast(AuditEntry, item.value) for item in shelf.items], begun.events)
+    log = [
+        cast(AuditEntry, item.value)
         async for shelf in shelves(store, scope, audit.AUDIT)
         if len(shelf.labels) == 2
+        for item in shelf.items
+        if item.value["origin"] in start.events
     ]
-    goals, texts = (one.goals for one in found), (one.written for one in found)
-    acts = Acts(frozenset[str]().union(*goals), frozenset[str]().union(*texts))
-    erasure = await asyncio.to_thread(decide, known, begun, acts)
+    erasure = await asyncio.to_thread(decide, known, start, acts_of(log))
     marks = await list_items(store, scope.namespace(inbox.HANDLED))
     handled = {item.key: int(item.value["tick"]) for item in marks}
-    return Selection(erasure, begun.said, list(known.facts), handled)
+    return Selection(erasure, start.said, list(known.facts), handled)
 
 
 async def _known(
@@ -163,7 +162,8 @@ async def _known(
     return KnownMemory(entries, facts, profiles, events, projects, links)
 
 
-def _begun(wanted: ForgetTarget, known: KnownMemory, earlier: Begun | None) -> Start:
+def _start(wanted: ForgetTarget, known: KnownMemory, earlier: Begun | None) -> Start:
+    """Where the forget begins; where an earlier one broke off, with what that had found."""
     here = any(one["id"] == wanted.name for one in (*known.entries, *known.facts))
     if earlier is None or (here and not earlier["memories"]):  # else only the decision is stored
         return start_of(wanted, known)
@@ -353,7 +353,7 @@ BATCH = 200
 """Facts removed in one transaction."""
 
 
-class Found(NamedTuple):
+class EpisodeRows(NamedTuple):
     """Rows of journal entries that contain erased words."""
 
     gone: list[str]
@@ -389,11 +389,11 @@ async def erase_memories(semantic: SemanticMemory, whose: Mapping[str, str]) -> 
     return facts + others
 
 
-def rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> Found:
+def rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> EpisodeRows:
     """The rows made from any entry that goes or changes. Blocking."""
     changed = erasure.gone.union(one["id"] for one in erasure.rewritten)
     filters = {**scope_filters(scope), "kind": "episode"}
-    found = Found([], set())
+    found = EpisodeRows([], set())
     for row in semantic.open_table().select(filters):
         op, payload = row.payload["op"], row.payload
         made_of = (op, *payload["source_entries"], *payload["source_events"])
