@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import datetime
 from typing import Any, Self
 
 from rich.console import Group, RenderableType
@@ -152,10 +152,8 @@ class Talk(ProgressScreen):
 class Transcript:
     """Who said what and when, in columns, under a rule for each day."""
 
-    def __init__(self, screen: Screen, zone: tzinfo | None = None) -> None:
-        """`zone`: in which times are shown; default `shown_zone`."""
-        self._screen = screen
-        self._zone = zone or shown_zone()
+    def __init__(self, screen: Screen) -> None:
+        self._screen, self._zone = screen, shown_zone()
         self._today: str | None = None
 
     def day(self, at: datetime) -> None:
