@@ -351,7 +351,7 @@ _OUTCOMES = {**NIGHT_STATUS, "preview": "preview", "approved": "to be applied"}
 
 def night_view(
     report: NightReport,
-    names: Labels | None = None,
+    names: Labels,
     *,
     everything: bool = False,
     more: str | None = None,
@@ -362,12 +362,11 @@ def night_view(
     """
     if report["id"] is None:
         return Text("Nothing to do tonight: no model was called.")
-    known = names or Labels.told_by(report["operations"])
     parts: list[RenderableType] = [_head(report)]
     if report["steps"]:
         parts.append(steps_view(report["steps"]))
     hidden = 0
-    for group in differences(NightChanges(report["operations"], known)):
+    for group in differences(NightChanges(report["operations"], names)):
         most = MOST_LEARNED if group.key == "learned" else MOST_CHANGES
         shown = group.changes if everything else group.changes[:most]
         hidden += len(group.changes) - len(shown)
@@ -396,11 +395,10 @@ def steps_view(steps: Sequence[NightStep]) -> Table:
     return table
 
 
-def nights_view(nights: Sequence[NightLine], year: int | None = None) -> RenderableType:
-    """All nights, a line each, oldest first. `year`: is left out of dates; default the newest's."""
+def nights_view(nights: Sequence[NightLine], year: int) -> RenderableType:
+    """All nights, a line each, oldest first. `year`, this one, is left out of dates."""
     if not nights:
         return Text("There has been no night yet; `circadian sleep` starts one.")
-    year = year or here(nights[-1]["started"]).year
     when = f"when ({here(nights[-1]['started']):%Z})"
     table = ruled_table("night", when, "outcome", right=("changes", "calls", "tokens"))
     table.padding = (0, 1, 0, 0)  # narrow, to fit into 80 columns
