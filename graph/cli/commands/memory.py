@@ -128,8 +128,10 @@ async def _show_all(session: Session, query: str | None, limit: int | None) -> N
     shown = found[:limit]
     session.screen.result(shown, memory_view(shown))
     if shown and not session.screen.json:
-        left = f"; {len(found) - len(shown):,} older ones are left out" * (len(found) > len(shown))
-        session.screen.note(f"{memory_counts(shown)}{left}")
+        left = len(found) - len(shown)
+        session.screen.note(
+            memory_counts(shown) + (f"; {left:,} older ones are left out" if left else "")
+        )
 
 
 @command()
