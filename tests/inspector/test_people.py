@@ -1,6 +1,5 @@
 """The pages of people and things."""
 
-
 import pytest
 
 from graph.inspector import visits
