@@ -52,8 +52,6 @@ class Screen:
         self.err = Console(stderr=True, highlight=False, markup=False, emoji=False)
         if not self.out.is_terminal:
             self.out.width = PLAIN_WIDTH
-        self._problem: str | None = None
-        """The last printed problem."""
 
     @property
     def live(self) -> bool:
@@ -93,10 +91,8 @@ class Screen:
         where.print(Text(one_line(text), style="dim"), soft_wrap=not where.is_terminal)
 
     def problem(self, text: str) -> None:
-        """Print a line on stderr that says why a command failed; a repeat is shortened."""
-        said = "the same again" if text == self._problem else one_line(text)
-        self._problem = text
-        self.err.print(Text.assemble(("circadian: ", "red"), said), soft_wrap=True)
+        """Print a line on stderr that says why a command failed."""
+        self.err.print(Text.assemble(("circadian: ", "red"), one_line(text)), soft_wrap=True)
 
     @contextmanager
     def progress(self) -> Iterator[Callable[[str, int, int | None], None]]:

@@ -83,6 +83,9 @@ class Listed(BaseModel, Generic[T]):
     offset: int = Field(description="Items on the pages before.")
 
 
+FIRST = Paging()
+"""The first page of a list."""
+
 _INSIGHTS = {"gte": INSIGHT, "lt": "insight`"}
 """The ids of insights: a backtick follows the underscore."""
 
@@ -189,6 +192,9 @@ class MemoryFilter:
     sort: MemorySort = "newest"
 
 
+ALL = MemoryFilter()
+"""Every memory, the newest first."""
+
 LEAST_PART = 0.005
 """A smaller part of a score is not shown: it would round to 0.00."""
 
@@ -197,8 +203,8 @@ FLAGS = ("inference", "superseded", "partly_superseded", "disputed", "doubtful")
 
 async def memory_page(
     context: AgentContext,
-    wanted: MemoryFilter = MemoryFilter(),
-    paging: Paging = Paging(),  # noqa: B008
+    wanted: MemoryFilter = ALL,
+    paging: Paging = FIRST,
 ) -> Listed[MemoryLine]:
     """A page of facts and journal entries."""
     asked = tuple(dict.fromkeys(terms(wanted.query)))
@@ -449,7 +455,7 @@ async def people_page(
     context: AgentContext,
     query: str = "",
     kind: EntityType | None = None,
-    paging: Paging = Paging(),  # noqa: B008
+    paging: Paging = FIRST,
 ) -> Listed[PersonLine]:
     """A page of profiles by name, those whose name or alias contains `query`."""
     wanted = name_key(query)
@@ -513,7 +519,7 @@ class TickDetail(BaseModel):
 async def night_page(
     context: AgentContext,
     status: NightStatus | None = None,
-    paging: Paging = Paging(),  # noqa: B008
+    paging: Paging = FIRST,
 ) -> Listed[NightLine]:
     """A page of the nights, newest first."""
     records = await night.records(context.store, context.scope)
@@ -523,7 +529,7 @@ async def night_page(
     return paging.listed(lines, page.total)
 
 
-async def tick_page(context: AgentContext, paging: Paging = Paging()) -> Listed[TickReport]:  # noqa: B008
+async def tick_page(context: AgentContext, paging: Paging = FIRST) -> Listed[TickReport]:
     """A page of the ticks whose reports are kept, newest first."""
     kept = await inbox.reports(context.store, context.scope)
     found = {report["tick"]: report for report in [*kept, *await _last_ticks(context)]}
@@ -558,7 +564,7 @@ async def _last_ticks(context: AgentContext) -> list[TickReport]:
 
 async def log_page(
     context: AgentContext,
-    paging: Paging = Paging(),  # noqa: B008
+    paging: Paging = FIRST,
     *,
     since: datetime | None = None,
     until: datetime | None = None,

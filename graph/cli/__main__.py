@@ -17,14 +17,6 @@ from graph.cli.exits import fail, interrupted
 if TYPE_CHECKING:
     from typer.exceptions import TyperException
 
-QUOTED = {
-    "circadian send": "message",
-    "circadian recall": "query",
-    "circadian correct": "text",
-    "circadian forget": "name",
-}
-"""The argument of several words that needs quotes, by command."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
@@ -66,8 +58,8 @@ def _usage(error: TyperException) -> str:
     context = getattr(error, "ctx", None)
     place = context.command_path if context is not None else "circadian"
     problem = error.format_message().rstrip(".")
-    if place in QUOTED and "unexpected extra argument" in problem:
-        problem += f"; put the {QUOTED[place]} in quotes"
+    if "unexpected extra argument" in problem:
+        problem += "; several words that belong together stand in quotes"
     return f"{problem} (see `{place} --help`)"
 
 

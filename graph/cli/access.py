@@ -53,7 +53,6 @@ from memory.installation import Installation, database_url, is_made, open_instal
 from memory.models import OFFLINE, is_offline
 from memory.records import (
     LOCAL_USER,
-    FailureReport,
     NightReport,
     ParkedTick,
     Question,
@@ -389,16 +388,10 @@ def _why_no_answer(turn: Turn, event_id: str | None, most: int, kept: str) -> st
             return f"the message is left alone: {ignored['reason']}"
     for failure in turn.report["failures"]:
         if failure["event_id"] == event_id:
-            if _is_configuration(failure):
-                return f"{failure['error']}; the message waits, and the next run handles it"
             return f"{failure['error']} ({what_next(failure, most)}){stopped}"
     why = " ".join(turn.report["notes"]) or "the run ended before its turn."
     clear = "" if turn.stop is None else f"; {CLEAR}"
     return f"{why} {kept}{clear}"
-
-
-def _is_configuration(failure: FailureReport) -> bool:
-    return failure.get("kind") == ConfigurationError.__name__
 
 
 def _document(turn: Turn) -> dict[str, Any]:
@@ -449,13 +442,11 @@ def _views(turn: Turn) -> list[RenderableType]:
 def _note_other_failures(session: Session, report: Report, event_id: str) -> None:
     """Note each failure of the run that is about another event, but for what stopped this one."""
     answered = any(tick["event_id"] == event_id for tick in report["ticks"])
-    others = [
-        failure
-        for failure in report["failures"]
-        if failure["event_id"] != event_id and (answered or not _is_configuration(failure))
-    ]
     most = session.agent.settings.max_failed_ticks
-    for failure in others:
+    for failure in report["failures"]:
+        stopped_both = not answered and failure.get("kind") == ConfigurationError.__name__
+        if stopped_both or failure["event_id"] == event_id:
+            continue
         event = f"{failure['event_id']}: " if failure["event_id"] else ""
         session.screen.note(f"{event}{failure['error']} ({what_next(failure, most)})")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import datetime
 from typing import Any, Self
 
 from rich.console import Group, RenderableType
@@ -105,7 +105,7 @@ class ProgressScreen(Listener):
 class Talk(ProgressScreen):
     """A progress screen that also prints the words of an answer, and a line for each tool."""
 
-    def __init__(self, screen: Screen, doing: str = "thinking") -> None:
+    def __init__(self, screen: Screen, doing: str) -> None:
         super().__init__(screen, doing)
         self._message: str | None = None
         """The id of the answer that is being printed."""
@@ -152,10 +152,8 @@ class Talk(ProgressScreen):
 class Transcript:
     """Who said what and when, in columns, under a rule for each day."""
 
-    def __init__(self, screen: Screen, zone: tzinfo | None = None) -> None:
-        """`zone`: in which times are shown; default `shown_zone`."""
-        self._screen = screen
-        self._zone = zone or shown_zone()
+    def __init__(self, screen: Screen) -> None:
+        self._screen, self._zone = screen, shown_zone()
         self._today: str | None = None
 
     def day(self, at: datetime) -> None:
@@ -353,7 +351,7 @@ _OUTCOMES = {**NIGHT_STATUS, "preview": "preview", "approved": "to be applied"}
 
 def night_view(
     report: NightReport,
-    names: Labels | None = None,
+    names: Labels,
     *,
     everything: bool = False,
     more: str | None = None,
@@ -364,12 +362,11 @@ def night_view(
     """
     if report["id"] is None:
         return Text("Nothing to do tonight: no model was called.")
-    known = names or Labels.told_by(report["operations"])
     parts: list[RenderableType] = [_head(report)]
     if report["steps"]:
         parts.append(steps_view(report["steps"]))
     hidden = 0
-    for group in differences(NightChanges(report["operations"], known)):
+    for group in differences(NightChanges(report["operations"], names)):
         most = MOST_LEARNED if group.key == "learned" else MOST_CHANGES
         shown = group.changes if everything else group.changes[:most]
         hidden += len(group.changes) - len(shown)
@@ -398,11 +395,10 @@ def steps_view(steps: Sequence[NightStep]) -> Table:
     return table
 
 
-def nights_view(nights: Sequence[NightLine], year: int | None = None) -> RenderableType:
-    """All nights, a line each, oldest first. `year`: is left out of dates; default the newest's."""
+def nights_view(nights: Sequence[NightLine], year: int) -> RenderableType:
+    """All nights, a line each, oldest first. `year`, this one, is left out of dates."""
     if not nights:
         return Text("There has been no night yet; `circadian sleep` starts one.")
-    year = year or here(nights[-1]["started"]).year
     when = f"when ({here(nights[-1]['started']):%Z})"
     table = ruled_table("night", when, "outcome", right=("changes", "calls", "tokens"))
     table.padding = (0, 1, 0, 0)  # narrow, to fit into 80 columns

@@ -28,7 +28,6 @@ from memory.forgetting import (
     ForgetContext,
     ForgetTarget,
     Selection,
-    StoreChanges,
     counts,
     dropped,
     examples,
@@ -107,14 +106,15 @@ class Plan(NamedTuple):
     """The state before."""
     after: dict[str, Any]
     rules: ForgetContext
-    store: StoreChanges
+    puts: list[PutOp]
+    """The changes of the store."""
     before: dict[str, int]
     """Counts of the forget that this one goes on with: its first parts may be done."""
 
     @property
     def counts(self) -> dict[str, int]:
         """Deleted and rewritten records by kind."""
-        found = counts(self.found.erasure, self.values, self.after, self.store)
+        found = counts(self.found.erasure, self.values, self.after, self.puts)
         return {name: max(number, self.before.get(name, 0)) for name, number in found.items()}
 
 
@@ -352,13 +352,11 @@ async def names_like(context: AgentContext, name: str) -> list[str]:
 async def _carry_out(context: AgentContext, wanted: ForgetTarget, plan: Plan, tell: Step) -> None:
     store, scope, semantic = context.store, context.scope, context.semantic
     found, erasure = plan.found, plan.found.erasure
-    # The events of entries that are still there are found again by name; those of a statement not.
-    events = found.unjournaled if wanted.kind == "entity" else sorted(erasure.events)
     what: Begun = {
         "entity": wanted.name,
         "kind": wanted.kind,
         "said": found.said,
-        "events": events,
+        "events": sorted(erasure.events),
         "memories": sorted(erasure.memories),
         "informed": list(plan.rules.informed),
         "counts": plan.counts,
@@ -377,11 +375,11 @@ async def _carry_out(context: AgentContext, wanted: ForgetTarget, plan: Plan, te
     await forgetting.mend(semantic, scope, staying, erasure)
     tell("working memory")
     await _rewrite_state(context, plan.after)
-    tell(f"journal and records: {len(plan.store.puts)}")
+    tell(f"journal and records: {len(plan.puts)}")
     at, who = datetime.fromisoformat(plan.rules.at), erasure.scrubber.label(scope.user)
     line = audit.of_forget(KIND[wanted.kind], plan.counts, at=at, who=who)
     closing = forgetting.changed_puts(scope, plan.rules.at)
-    await audit.write(store, scope, [line], also=[*plan.store.puts, *closing])
+    await audit.write(store, scope, [line], also=[*plan.puts, *closing])
     tell("cleaning the files")
     await _clean(context)
 

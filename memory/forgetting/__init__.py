@@ -22,7 +22,7 @@ from memory.forgetting.carrying_out import (
     unfinished,
 )
 from memory.forgetting.erasure import ForgetTarget
-from memory.forgetting.store_changes import ForgetContext, StoreChanges, store_changes
+from memory.forgetting.store_changes import ForgetContext, store_changes
 from memory.forgetting.working import dropped, informed_ticks, state_after
 
 __all__ = [
@@ -33,7 +33,6 @@ __all__ = [
     "ForgetContext",
     "ForgetTarget",
     "Selection",
-    "StoreChanges",
     "begin",
     "changed_puts",
     "clean",

@@ -25,7 +25,6 @@ from memory.errors import MemoryStoreError
 from memory.events import inbox
 from memory.facts import SemanticMemory, scope_filters
 from memory.forgetting.erasure import (
-    Acts,
     Erasure,
     ForgetTarget,
     KnownMemory,
@@ -35,7 +34,7 @@ from memory.forgetting.erasure import (
     facts_after,
     start_of,
 )
-from memory.forgetting.store_changes import FORGETTING, WITH_OTHERS, StoreChanges
+from memory.forgetting.store_changes import FORGETTING, WITH_OTHERS
 from memory.forgetting.working import events_in_state
 from memory.journal import by_time
 from memory.operations import UNDREAMED, apply
@@ -57,7 +56,7 @@ class Begun(TypedDict):
     said: NotRequired[list[str]]
     """The sentences of a statement."""
     events: list[str]
-    """Ids of erased events that are not in the journal."""
+    """Ids of erased events."""
     memories: list[str]
     """Ids of erased entries and facts, and the facts' operation ids."""
     informed: list[int | None]
@@ -97,8 +96,6 @@ class Selection(NamedTuple):
     """All facts of the agent, also those that stay."""
     handled: dict[str, int]
     """Event id -> the tick that handled it."""
-    unjournaled: list[str]
-    """Ids of erased events that are not in the journal."""
 
 
 class ErasedMemory(TypedDict):
@@ -124,21 +121,19 @@ async def find(
     """Decide what goes with `wanted`; changes nothing."""
     known = await _known(store, semantic, scope, values, owner, wanted)
     # In threads: every text of the memory is searched.
-    begun = await asyncio.to_thread(_begun, wanted, known, earlier)
+    start = await asyncio.to_thread(_start, wanted, known, earlier)
     # Day by day: the log is long.
-    found = [
-        acts_of([cast(AuditEntry, item.value) for item in shelf.items], begun.events)
+    log = [
+        cast(AuditEntry, item.value)
         async for shelf in shelves(store, scope, audit.AUDIT)
         if len(shelf.labels) == 2
+        for item in shelf.items
+        if item.value["origin"] in start.events
     ]
-    goals, texts = (one.goals for one in found), (one.written for one in found)
-    acts = Acts(frozenset[str]().union(*goals), frozenset[str]().union(*texts))
-    erasure = await asyncio.to_thread(decide, known, begun, acts)
+    erasure = await asyncio.to_thread(decide, known, start, acts_of(log))
     marks = await list_items(store, scope.namespace(inbox.HANDLED))
     handled = {item.key: int(item.value["tick"]) for item in marks}
-    journaled = {one["sources"][0] for one in known.entries if one["sources"]}
-    unjournaled = sorted(begun.events - journaled)
-    return Selection(erasure, begun.said, list(known.facts), handled, unjournaled)
+    return Selection(erasure, start.said, list(known.facts), handled)
 
 
 async def _known(
@@ -167,7 +162,8 @@ async def _known(
     return KnownMemory(entries, facts, profiles, events, projects, links)
 
 
-def _begun(wanted: ForgetTarget, known: KnownMemory, earlier: Begun | None) -> Start:
+def _start(wanted: ForgetTarget, known: KnownMemory, earlier: Begun | None) -> Start:
+    """Where the forget begins; where an earlier one broke off, with what that had found."""
     here = any(one["id"] == wanted.name for one in (*known.entries, *known.facts))
     if earlier is None or (here and not earlier["memories"]):  # else only the decision is stored
         return start_of(wanted, known)
@@ -181,15 +177,13 @@ def _begun(wanted: ForgetTarget, known: KnownMemory, earlier: Begun | None) -> S
 
 
 def counts(
-    erasure: Erasure, before: Mapping[str, Any], after: Mapping[str, Any], store: StoreChanges
+    erasure: Erasure, before: Mapping[str, Any], after: Mapping[str, Any], puts: Sequence[PutOp]
 ) -> dict[str, int]:
     """Number of records that go or change, by kind, including zeros."""
-    of_store = {
-        name: sum(store.removed[kind] + store.rewritten[kind] for kind in kinds)
-        for name, kinds in _OF_THE_STORE.items()
-    }
-    named = {kind for kinds in _OF_THE_STORE.values() for kind in kinds} | WITH_OTHERS | {"night"}
-    rest = Counter(store.removed) + Counter(store.rewritten)
+    # A record's kind is the first label below (user, thread).
+    changed = Counter(kind for put in puts for kind in put.namespace[2:3])
+    of_store = {name: sum(changed[kind] for kind in kinds) for name, kinds in _OF_THE_STORE.items()}
+    named = {kind for kinds in _OF_THE_STORE.values() for kind in kinds} | WITH_OTHERS
     return {
         "events": len(erasure.events),
         "journal": sum(left is None for left in erasure.entries.values()),
@@ -197,7 +191,7 @@ def counts(
         "facts": len(erasure.facts),
         **_of_state(before, after),
         **of_store,
-        "other": sum(number for kind, number in rest.items() if kind not in named),
+        "other": sum(number for kind, number in changed.items() if kind not in named),
     }
 
 
@@ -359,7 +353,7 @@ BATCH = 200
 """Facts removed in one transaction."""
 
 
-class Found(NamedTuple):
+class EpisodeRows(NamedTuple):
     """Rows of journal entries that contain erased words."""
 
     gone: list[str]
@@ -395,11 +389,11 @@ async def erase_memories(semantic: SemanticMemory, whose: Mapping[str, str]) -> 
     return facts + others
 
 
-def rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> Found:
+def rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> EpisodeRows:
     """The rows made from any entry that goes or changes. Blocking."""
     changed = erasure.gone.union(one["id"] for one in erasure.rewritten)
     filters = {**scope_filters(scope), "kind": "episode"}
-    found = Found([], set())
+    found = EpisodeRows([], set())
     for row in semantic.open_table().select(filters):
         op, payload = row.payload["op"], row.payload
         made_of = (op, *payload["source_entries"], *payload["source_events"])

@@ -119,11 +119,10 @@ def is_of_event(entry: JournalEntry) -> bool:
     return len(entry["sources"]) == 1 and entry["source_type"] not in ("inference", "compaction")
 
 
-def acts_of(audit: Iterable[AuditEntry], events: Collection[str]) -> Acts:
-    """The acts that the log records of the ticks of `events`."""
-    theirs = [entry for entry in audit if entry["origin"] in events]
-    goals = (entry["target"] for entry in theirs if entry["what"] == "goal_created")
-    calls = (entry["detail"].get("args") for entry in theirs if entry["what"] == "tool_call")
+def acts_of(log: Collection[AuditEntry]) -> Acts:
+    """The acts that the log tells of ticks of erased events."""
+    goals = (entry["target"] for entry in log if entry["what"] == "goal_created")
+    calls = (entry["detail"].get("args") for entry in log if entry["what"] == "tool_call")
     return Acts(frozenset(goals), frozenset(text for args in calls for text in _texts(args)))
 
 

@@ -74,7 +74,10 @@ class Names:
 
     def __init__(self, names: Iterable[str], others: Iterable[str] = ()) -> None:
         given = [one for one in map(one_line, names) if one]
-        self.shown = list({name_key(one): one for one in reversed(given)}.values())[::-1]
+        shown: dict[str, str] = {}
+        for one in given:
+            shown.setdefault(name_key(one), one)
+        self.shown = list(shown.values())
         """Each name once, in its first spelling."""
         self.keys = frozenset(filter(None, map(compared, self.shown)))
         self.prefilter = TextPrefilter(frozenset(map(written_out, [*self.shown, *self.keys])))

@@ -6,10 +6,9 @@ Records of a kind without a rule of its own are scrubbed of the person's names.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from langgraph.store.base import BaseStore, Item, PutOp
 
@@ -75,14 +74,11 @@ def plan_after(plan: PlanRecord, erasure: Erasure, *, saw_erased: bool) -> PlanR
     return cast(PlanRecord, after)
 
 
-def is_touched(plan: PlanRecord, erasure: Erasure) -> bool:
-    """Whether a night with this plan can no longer be undone or applied."""
-    if not erasure.gone.isdisjoint((*plan["inputs"], *plan["left"])):
-        return True
-    operations = plan["operations"]
-    if not erasure.scrubber.may_change(operations):
-        operations = [one for one in operations if _concerns(one, erasure)]
-    return any(operation_after(one, erasure) != one for one in operations)
+def is_touched(before: PlanRecord, after: PlanRecord | None) -> bool:
+    """Whether the night of this plan can no longer be undone or applied."""
+    return after is None or any(
+        after[key] != before[key] for key in ("operations", "inputs", "left")
+    )
 
 
 def operation_after(operation: Operation, erasure: Erasure) -> Operation:
@@ -157,30 +153,18 @@ def _values(value: Any) -> list[str]:
     )
 
 
-MANY = 1_000
-"""Kinds with so many records that others should not wait for them."""
-
 FORGETTING = "forgetting"
 """The kind of a forget's own records, which it does not change."""
 
 WITH_OTHERS = frozenset(
     (
         *("journal", "pending", "archives", "unindexed", "entity_names", "speakers", "handled"),
-        *("tick_reports", "agent", "runs"),
+        *("tick_reports", "agent", "runs", "night"),
     )
 )
 """Kinds that are counted together with others."""
 
 Value: TypeAlias = dict[str, Any]
-
-
-class StoreChanges(NamedTuple):
-    """The writes for one transaction, with counts."""
-
-    puts: list[PutOp]
-    removed: Counter[str]
-    """Records that go, by kind: the first label of their namespace."""
-    rewritten: Counter[str]
 
 
 @dataclass
@@ -200,20 +184,19 @@ class ForgetContext:
     """Nights of which a plan or the head changed, by id, as they were; filled on the way."""
 
 
-async def store_changes(store: BaseStore, scope: Scope, context: ForgetContext) -> StoreChanges:
-    """All changes of the agent's records; writes nothing."""
-    changes = StoreChanges([], Counter(), Counter())
+async def store_changes(store: BaseStore, scope: Scope, context: ForgetContext) -> list[PutOp]:
+    """All changes of the agent's records, for one transaction; writes nothing."""
+    changes: list[PutOp] = []
     # Sorted by label: the plans ("night") come before the heads ("nights").
     async for shelf in shelves(store, scope):
-        kind = shelf.labels[0] if shelf.labels else ""
-        if kind == FORGETTING:
+        if shelf.labels[:1] == (FORGETTING,):
             continue
         after = await _after(store, scope, shelf, context)
-        for item, value in zip(shelf.items, after, strict=True):
-            if value == item.value:
-                continue
-            changes.puts.append(PutOp(shelf.namespace, item.key, value))
-            (changes.removed if value is None else changes.rewritten)[kind] += 1
+        changes += (
+            PutOp(shelf.namespace, item.key, value)
+            for item, value in zip(shelf.items, after, strict=True)
+            if value != item.value
+        )
     return changes
 
 
@@ -225,10 +208,10 @@ async def _after(
         return [None] * len(shelf.items)
     if kind == "night" and len(shelf.labels) == 2:
         return await _plans(store, scope, shelf.labels[1], shelf.items, context)
-    rows = [(kind, item.key, item.value, context) for item in shelf.items]
-    if len(rows) > MANY:
-        return await asyncio.to_thread(lambda: [row_after(*row) for row in rows])
-    return [row_after(*row) for row in rows]
+    # In a thread: other work should not wait for a kind with many records.
+    return await asyncio.to_thread(
+        lambda: [row_after(kind, item.key, item.value, context) for item in shelf.items]
+    )
 
 
 async def _plans(
@@ -237,8 +220,7 @@ async def _plans(
     before: list[Any] = [item.value for item in items]
     record = await night.load(store, scope, night_id)
     after: list[Any] = plans_after(before, record, context.erasure)
-    erasure = _with_planned(before, context.erasure)
-    if None in after or any(is_touched(one, erasure) for one in before):
+    if any(map(is_touched, before, after)):
         context.nights[night_id] = record
     return after
 

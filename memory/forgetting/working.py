@@ -20,9 +20,7 @@ from memory.forgetting.scrubbing import FORGOTTEN
 from memory.messages import EVENT_KEY, event_of, is_history, is_summary, mark_of, text_of
 from memory.messages import MARK as SUMMARY
 from memory.planning import Goals
-from memory.prompt import OWN_LINES
 from memory.records import (
-    AssembledContext,
     AssistantPrompt,
     Conversation,
     Event,
@@ -260,18 +258,7 @@ def _still_waits(parked: ParkedTick, erasure: Erasure) -> bool:
     event = parked["event"]
     if event is not None and event["id"] in erasure.events:
         return False
-    said = {**parked, "context": _said_in(parked["context"])}
-    return bool(erasure.scrubber.value(said) == said)
-
-
-def _said_in(context: AssembledContext) -> dict[str, Any]:
-    """A tick's prompt without the product's own words, in which nobody is named."""
-
-    def said(text: str) -> str:
-        return "\n".join(line for line in text.splitlines() if line not in OWN_LINES)
-
-    told = {key: value for key, value in context.items() if key != "after"}
-    return {**told, "system": said(context["system"]), "front": said(context.get("front", ""))}
+    return bool(erasure.scrubber.value(parked) == parked)
 
 
 def _prompt(prompt: AssistantPrompt, erasure: Erasure) -> AssistantPrompt:

@@ -20,13 +20,12 @@ from memory.prompt.components import (
     recommended_action,
     registered,
 )
-from memory.prompt.rendering import OWN_LINES, block, goals, in_buffer, recent
+from memory.prompt.rendering import block, goals, in_buffer, recent
 
 __all__ = [
     "CONVERSATION_HISTORY",
     "ENTITY_CONTEXT",
     "HISTORY",
-    "OWN_LINES",
     "PAGES",
     "SEMANTIC_MEMORIES",
     "TOOLS",

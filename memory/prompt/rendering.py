@@ -15,7 +15,7 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from memory.messages import as_data, is_summary, one_line, prompt_lines
 from memory.planning import tree
-from memory.prompt.components import COMPONENTS, GUIDE, STATIC, SYSTEM_PROMPT, fill
+from memory.prompt.components import COMPONENTS, SYSTEM_PROMPT, fill
 from memory.records import (
     Conversation,
     EntityProfile,
@@ -342,15 +342,6 @@ def open_questions(questions: Sequence[Question], settings: Settings = DEFAULTS)
 
 PEOPLE = "People here, as [relationship] name, and what is known of each:"
 TALKS = "Other open conversations, the latest first:"
-
-OWN_LINES = frozenset(
-    [
-        *GUIDE.splitlines(),
-        *(one.content.partition("\n")[0] for one in STATIC[1:] if isinstance(one.content, str)),
-        *(PEOPLE, TALKS, prompt_lines.OTHER_PROJECTS, prompt_lines.TO_SETTLE),
-    ]
-)
-"""Lines that every prompt has in the same words, about any person."""
 
 _SHARE = 0.75
 """Share of the budget for people, if there are conversations too."""

@@ -76,7 +76,7 @@ async def waiting_in(source: AgentMemory) -> tuple[list[Item], list[Item]]:
 async def header(
     source: AgentMemory, *, agent: str, embedder: str | None, at: str
 ) -> dict[str, Any]:
-    """The first line."""
+    """The first line: where the memory is from, and how much there was when the export began."""
     counts: dict[str, int] = {"facts": await source.semantic.count(source.scope)}
     for namespace in await namespaces_below(source.store, source.scope.namespace()):
         kind = namespace[2] if len(namespace) > 2 else ""
@@ -153,22 +153,6 @@ def _item(labels: Sequence[str], item: Item) -> dict[str, Any]:
 # Reading one line; pure
 
 
-class Header(BaseModel):
-    """The first line."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
-
-    format: Literal["circadian-memory"]
-    version: int
-    agent: str
-    """Its name, for people."""
-    exported_at: str
-    embedder: str | None
-    """Embedder of the exporting agent; any other embedder can import the file."""
-    counts: dict[str, int]
-    """Records by kind when the export began."""
-
-
 class _Line(BaseModel):
     # Most programs that load this file read no line.
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
@@ -231,24 +215,21 @@ def _checker(form: Any) -> TypeAdapter[Any]:
     return TypeAdapter(form)
 
 
-def header_of(line: str) -> Header:
-    """Parse the first line. Raises InputError for no export, or one of a newer version."""
+def check_header(line: str) -> None:
+    """Raise InputError unless the first line is that of an export, and of this version."""
     try:
-        raw = _loaded(line)
-        version = raw.get("version") if isinstance(raw, dict) else None
-        if isinstance(raw, dict) and raw.get("format") == FORMAT and version != VERSION:
-            raise InputError(
-                f"line 1: it is of version {version!r:.20}, and this Circadian reads {VERSION}; "
-                "update Circadian"
-            )
-        if not isinstance(raw, dict) or raw.get("format") != FORMAT:
-            raise ValueError(f"its first line has no `format` {FORMAT!r}")
-        return Header.model_validate(raw)
-    except ValidationError as error:
-        wrong = explained(error.errors(), "record")[0]
-        raise InputError(f"line 1: no export of a memory: {wrong}") from None
+        header = _loaded(line)
     except ValueError as error:
         raise InputError(f"line 1: no export of a memory: {error}") from None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise InputError(
+            f"line 1: no export of a memory: its first line has no `format` {FORMAT!r}"
+        )
+    if (version := header.get("version")) != VERSION:
+        raise InputError(
+            f"line 1: it is of version {version!r:.20}, and this Circadian reads {VERSION}; update "
+            "Circadian"
+        )
 
 
 def record_of(line: str, number: int) -> Record:
@@ -353,7 +334,6 @@ class Importing(TypedDict):
 class Checked(NamedTuple):
     """A file in which every line was read and none is wrong."""
 
-    header: Header
     digest: str
     counts: dict[str, int]
     """Records by kind."""
@@ -367,13 +347,14 @@ def check(lines: Iterable[str]) -> Checked:
     """Read every line, and write nothing."""
     digest, counts = hashlib.sha256(), dict[str, int]()
     facts: dict[str, None] = {}
-    header: Header | None = None
     state: dict[str, Any] = {}
     end: EndLine | None = None
+    headed = False
     for number, line in numbered(lines):
         digest.update(line.strip().encode(errors="replace") + b"\n")
-        if header is None:
-            header = header_of(line)
+        if not headed:
+            check_header(line)
+            headed = True
             continue
         if end is not None:
             raise InputError(f"line {number}: it follows the last line")
@@ -391,11 +372,11 @@ def check(lines: Iterable[str]) -> Checked:
         state = record.values if isinstance(record, StateLine) else state
         kind = record.namespace[0] if isinstance(record, ItemLine) else record.type
         counts[kind] = counts.get(kind, 0) + 1
-    if header is None:
+    if not headed:
         raise InputError("line 1: the file is empty")
     if end is None or end.lines != sum(counts.values()):
         raise InputError("the file is cut: its last line is missing, or lines before it are")
-    return Checked(header, digest.hexdigest(), counts, list(facts), state)
+    return Checked(digest.hexdigest(), counts, list(facts), state)
 
 
 async def begun(store: BaseStore, scope: Scope, digest: str) -> bool | None:

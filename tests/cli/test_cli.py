@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +10,10 @@ import pytest
 
 from graph.cli.commands.chat import HELP
 from graph.cli.program import COMMANDS, load, shared_options_last
-from memory.installation.folder import open_folder
 from memory.models.offline.model import OfflineChatModel
 from tests.support.agents import opened
 from tests.support.clock import Clock
-from tests.support.commandline import circadian
+from tests.support.commandline import Run, circadian
 from tests.support.forked import forked_python
 
 Capture = pytest.CaptureFixture[str]
@@ -27,8 +25,8 @@ def in_a_process(*args: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_send_prints_the_reply_and_what_it_cost(capsys: Capture, data: Path) -> None:
-    done = circadian(capsys, "send", "Hello there", "--data", data)
+def test_send_prints_the_reply_and_what_it_cost(run: Run) -> None:
+    done = run("send", "Hello there")
     assert done.status == 0
     reply, footer = done.out.splitlines()
     assert reply == "Hello."
@@ -37,57 +35,55 @@ def test_send_prints_the_reply_and_what_it_cost(capsys: Capture, data: Path) -> 
     assert done.error.startswith(NOTICE)
 
 
-def test_send_takes_a_sender_and_a_channel(capsys: Capture, data: Path) -> None:
-    args = ("send", "Hello, I sold the boat", "--from", "Zoe", "--channel", "lobby", "--data", data)
-    assert circadian(capsys, *args).out.startswith("Noted: Hello, I sold the boat.")
-    heard = circadian(capsys, "recall", "boat", "--data", data, "--json").document
+def test_send_takes_a_sender_and_a_channel(run: Run) -> None:
+    args = ("send", "Hello, I sold the boat", "--from", "Zoe", "--channel", "lobby")
+    assert run(*args).out.startswith("Noted: Hello, I sold the boat.")
+    heard = run("recall", "boat", "--json").document
     assert [(hit["text"], hit["speaker"]) for hit in heard] == [("Hello, I sold the boat", "Zoe")]
 
 
-def test_sleep_prints_what_was_learned_and_from_whom(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "send", "I moved to Oslo in March", "--from", "Zoe", "--data", data)
-    out = circadian(capsys, "sleep", "--data", data).out
+def test_sleep_prints_what_was_learned_and_from_whom(run: Run) -> None:
+    run("send", "I moved to Oslo in March", "--from", "Zoe")
+    out = run("sleep").out
     assert "make facts" in out
     assert "Learned 1 fact\n • I moved to Oslo in March (Zoe, " in out
-    assert " · 1 entity · " in circadian(capsys, "status", "--data", data).out
+    assert " · 1 entity · " in run("status").out
 
 
-def test_sleep_under_the_emergency_stop_fails_and_says_why(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
-    circadian(capsys, "stop", "--data", data)
-    circadian(capsys, "send", "Good evening", "--data", data)
-    held = circadian(capsys, "sleep", "--data", data)
+def test_sleep_under_the_emergency_stop_fails_and_says_why(run: Run) -> None:
+    run("send", "I moved to Oslo in March")
+    run("stop")
+    run("send", "Good evening")
+    held = run("sleep")
     assert (held.status, held.out) == (1, "")
     assert "Emergency stop: 1 event waits" in held.err
 
 
 def test_a_message_that_waits_is_answered_after_the_night(
-    capsys: Capture, data: Path, clock: Clock
+    run: Run, data: Path, clock: Clock
 ) -> None:
-    circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
+    run("send", "I moved to Oslo in March")
 
     async def post() -> None:
         async with opened(data, OfflineChatModel(), clock) as agent:
             await agent.post({"text": "Good evening", "sender": "Ana"})
 
     asyncio.run(post())
-    out = circadian(capsys, "sleep", "--data", data).out
+    out = run("sleep").out
     assert out.endswith("Then 1 message that waited woke the agent and got an answer.\n")
 
 
-def test_a_night_with_nothing_to_do_says_so(capsys: Capture, data: Path) -> None:
-    done = circadian(capsys, "sleep", "--data", data)
+def test_a_night_with_nothing_to_do_says_so(run: Run) -> None:
+    done = run("sleep")
     assert (done.status, done.out.startswith("Nothing to do tonight")) == (0, True)
-    assert circadian(capsys, "sleep", "--data", data, "--json").document["id"] is None
+    assert run("sleep", "--json").document["id"] is None
 
 
-def test_reading_needs_no_model_key(
-    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
+def test_reading_needs_no_model_key(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("send", "I moved to Oslo in March")
     monkeypatch.setenv("CIRCADIAN_MODEL", "openai:gpt-4o-mini")
     for command in (["status"], ["recall", "Oslo"]):
-        assert circadian(capsys, *command, "--data", data).status == 0
+        assert run(*command).status == 0
 
 
 def test_help_lists_every_command_with_a_whole_sentence(capsys: Capture) -> None:
@@ -115,14 +111,14 @@ def test_the_help_of_a_command_begins_with_its_line_in_the_list(capsys: Capture,
 
 
 def test_chat_without_a_terminal_answers_line_by_line(
-    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = (
         "Hello\n\n/status\n/nonsense\nAdd a goal: mend the fence\n/recall fence\n/recall\n/sleep\n"
         "/quit\nnot read\n"
     )
     monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
-    done = circadian(capsys, "chat", "--data", data)
+    done = run("chat")
     assert done.status == 0
     assert done.out.startswith("Hello.\n")
     assert "Memory   1 journal entry" in done.out
@@ -131,19 +127,17 @@ def test_chat_without_a_terminal_answers_line_by_line(
     assert "Night of" in done.out
     assert "unknown: /nonsense" in done.err
     assert "unknown: /recall;" in done.err
-    assert circadian(capsys, "status", "--data", data, "--json").document["tick"] == 2
+    assert run("status", "--json").document["tick"] == 2
 
 
-def test_the_briefing_is_shown_to_an_owner_alone(
-    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    circadian(capsys, "config", "set", "owners", "Ada", "--data", data)
-    circadian(capsys, "send", "I want to sell the mill", "--from", "Ada", "--data", data)
-    circadian(capsys, "sleep", "--data", data)
+def test_the_briefing_is_shown_to_an_owner_alone(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("config", "set", "owners", "Ada")
+    run("send", "I want to sell the mill", "--from", "Ada")
+    run("sleep")
 
     def times_told(*who: str) -> int:
         monkeypatch.setattr(sys, "stdin", io.StringIO("/status\n"))
-        return circadian(capsys, "chat", *who, "--data", data).out.count("sell the mill")
+        return run("chat", *who).out.count("sell the mill")
 
     assert times_told("--from", "Ben") == 0
     assert times_told("--from", "Ada") == 2, "greeted with it, and in the status"
@@ -151,46 +145,26 @@ def test_the_briefing_is_shown_to_an_owner_alone(
 
 
 def test_chat_takes_help_and_quit_without_a_slash(
-    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for leave in ("quit", "Exit", "/exit"):
         monkeypatch.setattr(sys, "stdin", io.StringIO(f"help\n{leave}\nnot read\n"))
-        done = circadian(capsys, "chat", "--data", data)
+        done = run("chat")
         assert (done.status, done.out) == (0, "")
         assert done.err.splitlines()[1:] == [HELP]
-    assert circadian(capsys, "status", "--data", data, "--json").document["tick"] == 0
+    assert run("status", "--json").document["tick"] == 0
 
 
 def test_send_reads_the_message_from_standard_input(
-    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("Add a goal: mend the fence\n"))
-    done = circadian(capsys, "send", "-", "--data", data, "--json")
+    done = run("send", "-", "--json")
     assert done.document["tools"] == [{"name": "add_goal", "ok": True}]
 
 
-def test_reading_an_unknown_agent_of_a_folder_in_use_is_an_error(
-    capsys: Capture, data: Path
-) -> None:
-    open_folder(data)
-    assert circadian(capsys, "status", "--data", data).err == ""
-    circadian(capsys, "send", "I moved to Oslo", "--data", data, "--agent", "one")
-    for command in (["status"], ["recall", "Oslo"], ["log"], ["export", "-"]):
-        other = circadian(capsys, *command, "--data", data, "--agent", "two")
-        told = (
-            "circadian: there is no agent 'two' here; `circadian agents` lists those that are (one)"
-        )
-        assert (other.status, other.out, other.error.startswith(told)) == (2, "", True)
-        known = circadian(capsys, *command, "--data", data, "--agent", "one", "--json")
-        assert (known.status, known.err) == (0, "")
-    with socket.create_server(("127.0.0.1", 0)) as taken:  # else it would serve
-        inspect = ("inspect", "--port", taken.getsockname()[1], "--data", data, "--agent", "two")
-        assert "there is no agent 'two' here" in circadian(capsys, *inspect).error
-        assert "there is no agent 'two' here" in circadian(capsys, *inspect, "--json").error
-
-
-def test_shared_options_may_stand_before_the_command(capsys: Capture, data: Path) -> None:
-    done = circadian(capsys, "--data", data, "--json", "send", "Hello")
+def test_shared_options_may_stand_before_the_command(run: Run, capsys: Capture) -> None:
+    done = run("--json", "send", "Hello")
     assert done.document["reply"] == "Hello."
     assert circadian(capsys, "--version").out == "circadian 0.1.0\n"
 
@@ -224,12 +198,10 @@ def test_plain_output_has_no_escape_codes_and_no_padding(tmp_path: Path) -> None
     assert [line for line in text.splitlines() if line != line.rstrip()] == []
 
 
-def test_control_characters_of_a_message_do_not_reach_the_screen(
-    capsys: Capture, data: Path
-) -> None:
+def test_control_characters_of_a_message_do_not_reach_the_screen(run: Run) -> None:
     evil = "Add a goal: mend \x1b]0;owned\x07 the \x1b[31mfence"
-    circadian(capsys, "send", evil, "--data", data)
-    out = circadian(capsys, "status", "--data", data).out
+    run("send", evil)
+    out = run("status").out
     assert "fence" in out
     assert "\x1b" not in out
     assert "\x07" not in out

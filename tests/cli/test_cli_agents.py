@@ -2,6 +2,7 @@
 
 import os
 import pty
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 
 from graph.cli.commands.chat import _Chat
 from graph.cli.program import LOADED
-from tests.support.commandline import Done, circadian
+from memory.installation.folder import open_folder
+from tests.support.commandline import Run, circadian
 from tests.support.lives import holding
 
 Capture = pytest.CaptureFixture[str]
@@ -19,61 +21,56 @@ SERVER = "graph.cli.commands.server"
 SECRET = "a secret of more than thirty-two characters"
 
 
-def run(capsys: Capture, data: Path, command: str, *args: str | Path) -> Done:
-    where = ("--data", data, "--model", "offline", "--embedder", "offline")
-    return circadian(capsys, command, *args, *where)
-
-
 @pytest.fixture
-def two(capsys: Capture, data: Path) -> Path:
-    assert run(capsys, data, "send", "My cat is called Miso.").status == 0
-    told = run(capsys, data, "send", "The quinces are ripe.", "--agent", "garden")
+def two(run: Run, data: Path) -> Path:
+    assert run("send", "My cat is called Miso.").status == 0
+    told = run("send", "The quinces are ripe.", "--agent", "garden")
     assert told.status == 0
     return data
 
 
-def test_agents_are_listed_with_what_each_holds(capsys: Capture, two: Path) -> None:
-    listed = run(capsys, two, "agents", "--json").document
+def test_agents_are_listed_with_what_each_holds(run: Run, two: Path) -> None:
+    listed = run("agents", "--json").document
     assert [(one["name"], one["journal"], one["facts"], one["waiting"]) for one in listed] == [
         ("default", 1, 0, 0),
         ("garden", 1, 0, 0),
     ]
-    shown = run(capsys, two, "agents").out
+    shown = run("agents").out
     assert listed[1]["thread"] in shown
     assert "garden" in shown
 
 
 @pytest.mark.parametrize("command", ["stop", "clear-stop", "wake", "tick", "sleep"])
 def test_a_request_to_an_agent_that_is_not_there_makes_none(
-    capsys: Capture, data: Path, tmp_path: Path, command: str
+    run: Run, tmp_path: Path, command: str
 ) -> None:
-    nowhere = run(capsys, tmp_path / "none", command, "--agent", "gardn")
+    nowhere = run(command, "--agent", "gardn", data=tmp_path / "none")
     assert (nowhere.status, (tmp_path / "none").exists()) == (2, False)
-    run(capsys, data, "send", "The quinces are ripe.", "--agent", "garden")
+    run("send", "The quinces are ripe.", "--agent", "garden")
     for named in (["--agent", "gardn"], []):
-        refused = run(capsys, data, command, *named)
+        refused = run(command, *named)
         assert (refused.status, "there is no agent" in refused.error) == (2, True)
-    listed = run(capsys, data, "agents", "--json").document
+    listed = run("agents", "--json").document
     assert [one["name"] for one in listed] == ["garden"]
 
 
-def test_an_agent_is_deleted_down_to_the_bytes(capsys: Capture, two: Path) -> None:
-    preview = run(capsys, two, "agents", "delete", "garden")
+def test_an_agent_is_deleted_down_to_the_bytes(run: Run, two: Path) -> None:
+    preview = run("agents", "delete", "garden")
     assert preview.out.startswith("Would be deleted: garden: 1 journal entry")
     assert f"circadian agents delete garden --yes --data {two}" in preview.error
     assert holding(two, ["quinces"])
-    assert run(capsys, two, "agents", "delete", "garden", "--yes").status == 0
+    assert run("agents", "delete", "garden", "--yes").status == 0
     assert holding(two, ["quinces"]) == []
-    left = run(capsys, two, "agents", "--json").document
+    left = run("agents", "--json").document
     assert [one["name"] for one in left] == ["default"]
-    again = run(capsys, two, "agents", "delete", "garden", "--yes")
+    again = run("agents", "delete", "garden", "--yes")
     assert (again.status, "there is no agent 'garden'" in again.error) == (2, True)
 
 
 def test_a_misspelt_agent_is_not_made_unasked(
-    capsys: Capture, two: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, two: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = run(capsys, two, "send", "Hi", "--agent", "gardn", "--json")
+    told = run("send", "Hi", "--agent", "gardn", "--json")
     assert told.status == 2
     assert "there is no agent 'gardn' here; there is 'garden'" in told.error
     ours, theirs = pty.openpty()
@@ -81,21 +78,37 @@ def test_a_misspelt_agent_is_not_made_unasked(
         monkeypatch.setattr("sys.stdin", terminal)
         for command, answer in ((["send", "Hi"], b"n\n"), (["chat"], b"\n"), (["chat"], b"\4")):
             typed.write(answer)
-            asked = run(capsys, two, *command, "--agent", "gardn")
+            asked = run(*command, "--agent", "gardn")
             assert (asked.status, asked.error) == (2, "circadian: no agent was made")
             assert asked.out.endswith("Make a new one? [y/N] ")
     monkeypatch.undo()
-    assert len(run(capsys, two, "agents", "--json").document) == 2
-    assert run(capsys, two, "send", "Hi", "--agent", "kitchen", "--json").status == 0
+    assert len(run("agents", "--json").document) == 2
+    assert run("send", "Hi", "--agent", "kitchen", "--json").status == 0
 
 
-@pytest.mark.parametrize("command", ["status", "nights", "log"])
-def test_a_program_that_reads_a_misspelt_agent_gets_an_error(
-    capsys: Capture, two: Path, command: str
+NO_GARDN = (
+    "circadian: there is no agent 'gardn' here; `circadian agents` lists those that are (default, "
+    "garden), "
+)
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+@pytest.mark.parametrize(
+    "command", ["status", "nights", "log", "recall quinces", "recall --all", "export -", "inspect"]
+)
+def test_reading_an_agent_that_is_not_there_is_an_error_that_names_those_that_are(
+    run: Run, two: Path, command: str, form: list[str]
 ) -> None:
-    told = run(capsys, two, command, "--agent", "gardn", "--json")
+    with socket.create_server(("127.0.0.1", 0)) as taken:  # else `inspect` would serve
+        port = ("--port", str(taken.getsockname()[1])) if command == "inspect" else ()
+        told = run(*command.split(), *port, "--agent", "gardn", *form)
     assert (told.status, told.out) == (2, "")
-    assert "there is no agent 'gardn' here; `circadian agents` lists those that are" in told.error
+    assert told.error.startswith(NO_GARDN)
+
+
+def test_of_a_folder_without_agents_reading_tells_nothing(run: Run, data: Path) -> None:
+    open_folder(data)
+    assert (run("status").status, run("status").err) == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -106,48 +119,44 @@ def test_a_program_that_reads_a_misspelt_agent_gets_an_error(
         ("store.db", "the store has no record"),
     ],
 )
-def test_doctor_finds_a_file_that_was_deleted(
-    capsys: Capture, data: Path, file: str, told: str
-) -> None:
-    run(capsys, data, "send", "My cat is called Miso.")
-    run(capsys, data, "sleep")
-    assert run(capsys, data, "doctor").status == 0
+def test_doctor_finds_a_file_that_was_deleted(run: Run, data: Path, file: str, told: str) -> None:
+    run("send", "My cat is called Miso.")
+    run("sleep")
+    assert run("doctor").status == 0
     for one in data.glob(f"{file}*"):
         one.unlink()
-    checked = run(capsys, data, "doctor", "--json")
+    checked = run("doctor", "--json")
     assert checked.status == 1
     (problem,) = [one for one in checked.document["checks"] if not one["ok"]]
     assert told in problem["detail"]
-    shown, lost = run(capsys, data, "status"), file == "checkpoints.db"
+    shown, lost = run("status"), file == "checkpoints.db"
     assert (shown.status, told in shown.err) == (int(lost), lost)
     if file == "facts.db":  # and a night prunes no link that tells of the loss
-        assert "Miso" in run(capsys, data, "recall", "cat").out
-        run(capsys, data, "send", "Thank you.")
-        run(capsys, data, "sleep")
-        assert run(capsys, data, "doctor").status == 1
+        assert "Miso" in run("recall", "cat").out
+        run("send", "Thank you.")
+        run("sleep")
+        assert run("doctor").status == 1
 
 
-def test_doctor_finds_the_facts_of_another_folder(
-    capsys: Capture, data: Path, tmp_path: Path
-) -> None:
+def test_doctor_finds_the_facts_of_another_folder(run: Run, data: Path, tmp_path: Path) -> None:
     for folder, pet in ((data, "My cat is called Miso."), (tmp_path / "b", "My dog is Rex.")):
-        run(capsys, folder, "send", pet)
-        run(capsys, folder, "sleep")
-        assert run(capsys, folder, "doctor").status == 0
+        run("send", pet, data=folder)
+        run("sleep", data=folder)
+        assert run("doctor", data=folder).status == 0
     (data / "facts.db").write_bytes((tmp_path / "b" / "facts.db").read_bytes())
-    checked = run(capsys, data, "doctor", "--json").document["checks"]
+    checked = run("doctor", "--json").document["checks"]
     (told,) = [one["detail"] for one in checked if not one["ok"]]
     assert told.endswith("facts.db is missing, older or another folder's")
 
 
-def test_doctor_finds_checkpoints_of_a_later_time(capsys: Capture, data: Path) -> None:
-    run(capsys, data, "send", "My cat is called Miso.")
+def test_doctor_finds_checkpoints_of_a_later_time(run: Run, data: Path) -> None:
+    run("send", "My cat is called Miso.")
     before = (data / "store.db").read_bytes()
-    run(capsys, data, "forget", "Miso", "--yes")
-    run(capsys, data, "send", "The quinces are ripe.")
-    assert run(capsys, data, "doctor").status == 0
+    run("forget", "Miso", "--yes")
+    run("send", "The quinces are ripe.")
+    assert run("doctor").status == 0
     (data / "store.db").write_bytes(before)
-    checked = run(capsys, data, "doctor", "--json").document["checks"]
+    checked = run("doctor", "--json").document["checks"]
     (told,) = [one["detail"] for one in checked if not one["ok"]]
     assert told.endswith("checkpoints.db is newer than store.db, or another folder's")
 
@@ -171,26 +180,24 @@ def test_without_the_extra_packages_a_token_is_one_line(
 
 
 def test_an_export_replaces_no_folder_no_device_and_no_link(
-    capsys: Capture, two: Path, tmp_path: Path
+    run: Run, two: Path, tmp_path: Path
 ) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
     for place in (two, pipe):
-        told = run(capsys, two, "export", place)
+        told = run("export", place)
         assert (told.status, f"{place} is a folder or a device" in told.error) == (2, True)
     (link := tmp_path / "link").symlink_to(tmp_path / "file")
-    assert (run(capsys, two, "export", link).status, link.is_symlink()) == (0, True)
+    assert (run("export", link).status, link.is_symlink()) == (0, True)
 
 
-def test_an_export_is_private_and_says_what_it_replaces(
-    capsys: Capture, two: Path, tmp_path: Path
+def test_an_export_is_private_also_where_others_could_read_the_earlier_one(
+    run: Run, two: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "memory.jsonl"
-    assert run(capsys, two, "export", file).out.endswith("memory.jsonl.\n")
-    assert file.stat().st_mode & 0o777 == 0o600
-    told = f", in place of what it held ({file.stat().st_size:,} bytes)."
-    file.chmod(0o644)
-    assert " ".join(run(capsys, two, "export", file).out.split()).endswith(told)
-    assert file.stat().st_mode & 0o777 == 0o600
+    for _ in range(2):
+        assert run("export", file).out.endswith("memory.jsonl.\n")
+        assert file.stat().st_mode & 0o777 == 0o600
+        file.chmod(0o644)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
@@ -203,37 +210,27 @@ def test_an_output_that_cannot_be_written_is_one_line(two: Path, command: str) -
     assert (done.returncode, done.stderr) == (1, told)
 
 
-@pytest.mark.parametrize("command", ["status", "nights"])
-def test_a_named_agent_without_data_is_an_error_that_names_those_that_are(
-    capsys: Capture, two: Path, command: str
-) -> None:
-    told = run(capsys, two, command, "--agent", "nosuch")
-    assert (told.status, told.out) == (2, "")
-    assert "there is no agent 'nosuch' here; `circadian agents` lists those that are " in told.error
-    assert "(default, garden)" in told.error
-
-
 def test_an_agent_that_is_not_there_replaces_no_earlier_export(
-    capsys: Capture, two: Path, tmp_path: Path
+    run: Run, two: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "memory.jsonl"
-    assert run(capsys, two, "export", file).status == 0
+    assert run("export", file).status == 0
     before = file.read_bytes()
-    told = run(capsys, two, "export", file, "--agent", "gardn")
+    told = run("export", file, "--agent", "gardn")
     assert (told.status, "there is no agent 'gardn' here" in told.error) == (2, True)
     assert file.read_bytes() == before
 
 
-def test_the_documents_say_which_event_and_which_agent(capsys: Capture, two: Path) -> None:
-    sent = run(capsys, two, "send", "The figs are ripe.", "--agent", "garden", "--json").document
-    (hit,) = run(capsys, two, "recall", "figs", "-k", "1", "--agent", "garden", "--json").document
+def test_the_documents_say_which_event_and_which_agent(run: Run, two: Path) -> None:
+    sent = run("send", "The figs are ripe.", "--agent", "garden", "--json").document
+    (hit,) = run("recall", "figs", "-k", "1", "--agent", "garden", "--json").document
     assert sent["event"] in hit["sources"]
     assert hit["speaker"] == "local"
-    assert run(capsys, two, "status", "--agent", "garden", "--json").document["agent"] == "garden"
+    assert run("status", "--agent", "garden", "--json").document["agent"] == "garden"
 
 
 def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(
-    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typed = iter(["Say nothing of this", "My cat is called Miso.", "/quit"])
     monkeypatch.setattr("graph.cli.commands.chat._read", lambda: next(typed))
@@ -253,8 +250,8 @@ def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(
         return call(self, text)
 
     monkeypatch.setattr(_Chat, "_message", message)
-    done = run(capsys, data, "chat", "--from", "Zoe")
+    done = run("chat", "--from", "Zoe")
     assert "stopped; Ctrl-C once more leaves" in done.err
-    (row,) = run(capsys, data, "recall", "--all", "--json").document
+    (row,) = run("recall", "--all", "--json").document
     assert (row["text"], row["speaker"]) == ("My cat is called Miso.", "Zoe")
-    assert run(capsys, data, "status", "--json").document["inbox"]["waiting"] == 0
+    assert run("status", "--json").document["inbox"]["waiting"] == 0

@@ -3,18 +3,16 @@
 import io
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graph.cli.commands.chat import CHOICES, UNCLEAR
 from tests.cli.test_cli_approvals import waiting
-from tests.support.commandline import Done, circadian
-from tests.support.launching import LAUNCH, Launches, asking, serving
-from tests.support.openai_server import error, text
+from tests.support.commandline import Done, Run
+from tests.support.launching import LAUNCH, Launches, asking
+from tests.support.openai_server import Serve, error, text
 
-Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
 Typed = str | type[BaseException]
 FLIES, HELLO = text("It flies."), text("Hello.")
@@ -40,26 +38,26 @@ class Terminal(io.StringIO):
         raise typed
 
 
-def typing(capsys: Capture, data: Path, monkeypatch: Patch, *lines: Typed) -> tuple[Done, Terminal]:
+def typing(run: Run, monkeypatch: Patch, *lines: Typed) -> tuple[Done, Terminal]:
     """A conversation on a terminal; Ctrl-D ends it."""
     person = Terminal(*lines)
     monkeypatch.setattr(sys, "stdin", person)
     monkeypatch.setattr("builtins.input", person.line)
-    return circadian(capsys, "chat", "--data", data), person
+    return run("chat"), person
 
 
-def piped(capsys: Capture, data: Path, monkeypatch: Patch, *lines: str) -> Done:
+def piped(run: Run, monkeypatch: Patch, *lines: str) -> Done:
     """A conversation whose lines stand in a file."""
     monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
-    return circadian(capsys, "chat", "--data", data)
+    return run("chat")
 
 
 @pytest.mark.parametrize("answer", ["y", "Yes", " YES "])
 def test_yes_lets_it_run_and_the_answer_follows(
-    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch, answer: str
+    run: Run, serve: Serve, launches: Launches, monkeypatch: Patch, answer: str
 ) -> None:
-    with serving(monkeypatch, LAUNCH, FLIES):
-        done, person = typing(capsys, data, monkeypatch, "Launch it", answer)
+    serve(LAUNCH, FLIES)
+    done, person = typing(run, monkeypatch, "Launch it", answer)
     assert (done.status, launches.done) == (0, ["the moon"])
     assert person.prompts == ["> ", PROMPT, "> "]
     assert "? It wants to run launch:\n  target  the moon\n" in done.out
@@ -67,13 +65,9 @@ def test_yes_lets_it_run_and_the_answer_follows(
     assert "circadian approve" not in done.out
 
 
-def test_no_may_say_why(
-    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
-) -> None:
-    with serving(monkeypatch, LAUNCH, text("Then not."), LAUNCH, text("Not now.")) as server:
-        done, _ = typing(
-            capsys, data, monkeypatch, "Launch it", "n too early", "Launch it now", "No"
-        )
+def test_no_may_say_why(run: Run, serve: Serve, launches: Launches, monkeypatch: Patch) -> None:
+    server = serve(LAUNCH, text("Then not."), LAUNCH, text("Not now."))
+    done, _ = typing(run, monkeypatch, "Launch it", "n too early", "Launch it now", "No")
     assert launches.done == []
     assert ("Then not.\n" in done.out, "Not now.\n" in done.out) == (True, True)
     assert "local refused it: too early" in server.requests[1]["messages"][-1]["content"]
@@ -81,19 +75,17 @@ def test_no_may_say_why(
 
 
 def test_an_unclear_answer_is_asked_again(
-    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
+    run: Run, serve: Serve, launches: Launches, monkeypatch: Patch
 ) -> None:
-    with serving(monkeypatch, LAUNCH, FLIES):
-        done, person = typing(
-            capsys, data, monkeypatch, "Launch it", "", "perhaps", "yes please", "y"
-        )
+    serve(LAUNCH, FLIES)
+    done, person = typing(run, monkeypatch, "Launch it", "", "perhaps", "yes please", "y")
     assert person.prompts == ["> ", *[PROMPT] * 4, "> "]
     assert done.err.splitlines().count(UNCLEAR) == 3
     assert launches.done == ["the moon"]
 
 
 def test_the_arguments_can_be_edited_on_a_line_that_holds_them(
-    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
+    run: Run, serve: Serve, launches: Launches, monkeypatch: Patch
 ) -> None:
     import readline
 
@@ -108,8 +100,8 @@ def test_the_arguments_can_be_edited_on_a_line_that_holds_them(
     monkeypatch.setattr(readline, "set_startup_hook", hook)
     monkeypatch.setattr(readline, "insert_text", held.append)
     edits = ("e", "{", "edit", '{"aim": "Mars"}', "e", '{"target": "Mars"}')
-    with serving(monkeypatch, LAUNCH, FLIES):
-        done, person = typing(capsys, data, monkeypatch, "Launch it", *edits)
+    serve(LAUNCH, FLIES)
+    done, person = typing(run, monkeypatch, "Launch it", *edits)
     assert person.prompts == ["> ", *[PROMPT, "arguments: "] * 3, "> "]
     assert held == ['{"target": "the moon"}'] * 3
     assert [one is None for one in hooks] == [False, True] * 3
@@ -120,11 +112,11 @@ def test_the_arguments_can_be_edited_on_a_line_that_holds_them(
 
 @pytest.mark.parametrize("leaving", ["l", "Later", KeyboardInterrupt, EOFError])
 def test_a_question_can_be_left_for_later(
-    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch, leaving: Typed
+    run: Run, serve: Serve, launches: Launches, monkeypatch: Patch, leaving: Typed
 ) -> None:
-    with serving(monkeypatch, LAUNCH, HELLO):
-        done, person = typing(capsys, data, monkeypatch, "Launch it", leaving, "Hello")
-    [question] = waiting(capsys, data)
+    serve(LAUNCH, HELLO)
+    done, person = typing(run, monkeypatch, "Launch it", leaving, "Hello")
+    [question] = waiting(run)
     assert (done.status, launches.done) == (0, [])
     assert person.prompts == ["> ", PROMPT, "> ", "> "]
     assert f"it waits: /approve {question['id']}, or /refuse {question['id']}" in done.err
@@ -133,49 +125,47 @@ def test_a_question_can_be_left_for_later(
 
 
 def test_an_edit_that_is_left_empty_asks_again(
-    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
+    run: Run, serve: Serve, launches: Launches, monkeypatch: Patch
 ) -> None:
-    with serving(monkeypatch, LAUNCH):
-        _, person = typing(capsys, data, monkeypatch, "Launch it", "e", KeyboardInterrupt, "l")
+    serve(LAUNCH)
+    _, person = typing(run, monkeypatch, "Launch it", "e", KeyboardInterrupt, "l")
     assert person.prompts == ["> ", PROMPT, "arguments: ", PROMPT, "> "]
     assert launches.done == []
 
 
 def test_chat_starts_with_the_waiting_question_and_a_command_answers_it(
-    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
+    run: Run, serve: Serve, launches: Launches, monkeypatch: Patch
 ) -> None:
-    with serving(monkeypatch, LAUNCH, asking(("launch", {"target": "Mars"})), FLIES, FLIES):
-        typing(capsys, data, monkeypatch, "Launch it", "l", "And to Mars", "l")
-        first, second = (one["id"] for one in waiting(capsys, data))
-        done, _ = typing(
-            capsys, data, monkeypatch, "/approve", f"/approve {second[:9]}", "/approve"
-        )
+    serve(LAUNCH, asking(("launch", {"target": "Mars"})), FLIES, FLIES)
+    typing(run, monkeypatch, "Launch it", "l", "And to Mars", "l")
+    first, second = (one["id"] for one in waiting(run))
+    done, _ = typing(run, monkeypatch, "/approve", f"/approve {second[:9]}", "/approve")
     assert f"2 questions wait: {first}, {second} (status shows them)" in done.err
     assert "circadian: 2 questions wait; name one; waiting: " in done.err
     assert launches.done == ["Mars", "the moon"]
 
 
 def test_a_command_takes_arguments_and_a_reason(
-    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
+    run: Run, serve: Serve, launches: Launches, monkeypatch: Patch
 ) -> None:
-    with serving(monkeypatch, LAUNCH, FLIES, LAUNCH, text("Then not.")) as server:
-        typing(capsys, data, monkeypatch, "Launch it", "l")
-        [question] = waiting(capsys, data)
-        edited = f'/approve {question["id"]} {{"target": "Mars"}}'
-        typing(capsys, data, monkeypatch, edited, "Launch it", "l")
-        [question] = waiting(capsys, data)
-        typing(capsys, data, monkeypatch, f"/refuse {question['id'][:8]} too early")
+    server = serve(LAUNCH, FLIES, LAUNCH, text("Then not."))
+    typing(run, monkeypatch, "Launch it", "l")
+    [question] = waiting(run)
+    edited = f'/approve {question["id"]} {{"target": "Mars"}}'
+    typing(run, monkeypatch, edited, "Launch it", "l")
+    [question] = waiting(run)
+    typing(run, monkeypatch, f"/refuse {question['id'][:8]} too early")
     assert launches.done == ["Mars"]
     assert "local refused it: too early" in server.requests[-1]["messages"][-1]["content"]
 
 
 def test_on_a_pipe_a_question_waits_until_a_command_answers_it(
-    capsys: Capture, data: Path, launches: Launches, monkeypatch: Patch
+    run: Run, serve: Serve, launches: Launches, monkeypatch: Patch
 ) -> None:
-    with serving(monkeypatch, LAUNCH, HELLO, error(400, "this request is wrong")):
-        asked = piped(capsys, data, monkeypatch, "Launch it", "y")
-        assert (asked.status, launches.done) == (0, [])
-        assert f"it waits: /approve {waiting(capsys, data)[0]['id']}" in asked.err
-        ended = piped(capsys, data, monkeypatch, "/approve")
+    serve(LAUNCH, HELLO, error(400, "this request is wrong"))
+    asked = piped(run, monkeypatch, "Launch it", "y")
+    assert (asked.status, launches.done) == (0, [])
+    assert f"it waits: /approve {waiting(run)[0]['id']}" in asked.err
+    ended = piped(run, monkeypatch, "/approve")
     assert (ended.status, launches.done) == (1, ["the moon"])
     assert "this request is wrong (kept in the inbox, attempt 1 of 3)" in ended.err

@@ -11,11 +11,10 @@ from memory.models.offline.model import OfflineChatModel
 from memory.records.records import Fact
 from tests.support.agents import opened
 from tests.support.clock import Clock
-from tests.support.commandline import circadian
+from tests.support.commandline import Run
 from tests.support.facts import draft
 from tests.support.screens import plain, styled
 
-Capture = pytest.CaptureFixture[str]
 PARIS, OSLO = "Ada lives in Paris", "Ada lives in Oslo"
 
 
@@ -29,16 +28,16 @@ def paris(data: Path, clock: Clock) -> Fact:
     return fact
 
 
-def facts(capsys: Capture, data: Path) -> list[dict[str, Any]]:
-    found = circadian(capsys, "recall", "--all", "--data", data, "--json").document
+def facts(run: Run) -> list[dict[str, Any]]:
+    found = run("recall", "--all", "--json").document
     return [one for one in found if one["kind"] == "fact"]
 
 
 def test_correct_shows_the_superseded_fact_and_the_new_one_with_its_id(
-    capsys: Capture, data: Path, paris: Fact
+    run: Run, paris: Fact
 ) -> None:
-    done = circadian(capsys, "correct", paris["id"][:8], OSLO, "--by", "Ada", "--data", data)
-    new, old = facts(capsys, data)
+    done = run("correct", paris["id"][:8], OSLO, "--by", "Ada")
+    new, old = facts(run)
     assert (done.status, done.err) == (0, "")
     first, second = done.out.splitlines()
     assert first.startswith(f"-  {paris['id'][:8]}  {PARIS} superseded, ")
@@ -46,33 +45,12 @@ def test_correct_shows_the_superseded_fact_and_the_new_one_with_its_id(
     assert (new["text"], old["superseded_by"]) == (OSLO, new["id"])
 
 
-def test_correcting_a_fact_to_its_own_text_says_so(
-    capsys: Capture, data: Path, paris: Fact
-) -> None:
-    command = ("correct", paris["id"], PARIS, "--data", data)
-    done = circadian(capsys, *command)
+def test_correcting_a_fact_to_its_own_text_says_so(run: Run, paris: Fact) -> None:
+    command = ("correct", paris["id"], PARIS)
+    done = run(*command)
     assert (done.status, done.out) == (0, "The fact says so already: nothing was changed.\n")
-    assert circadian(capsys, *command, "--json").document["superseded"] is None
-    assert [fact["id"] for fact in facts(capsys, data)] == [paris["id"]]
-
-
-@pytest.mark.parametrize(
-    ("fact", "text", "says"),
-    [
-        ("nobody", OSLO, "there is no fact 'nobody'; `circadian recall --all` shows the facts"),
-        ("", OSLO, "no fact is named"),
-        (None, "  ", "the text has no words"),
-        (None, "The assistant is clever", "not the assistant"),
-    ],
-)
-def test_an_impossible_correction_is_one_line(
-    capsys: Capture, data: Path, paris: Fact, fact: str | None, text: str, says: str
-) -> None:
-    given = paris["id"] if fact is None else fact
-    done = circadian(capsys, "correct", given, text, "--data", data)
-    assert (done.status, done.out) == (2, "")
-    assert says in done.error
-    assert [one["text"] for one in facts(capsys, data)] == [PARIS]
+    assert run(*command, "--json").document["superseded"] is None
+    assert [fact["id"] for fact in facts(run)] == [paris["id"]]
 
 
 def test_the_old_text_is_crossed_out_and_cleaned(paris: Fact) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import io
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,29 +12,19 @@ from graph.cli import access
 from memory.models.offline.model import OfflineChatModel
 from tests.support.agents import opened
 from tests.support.clock import Clock
-from tests.support.commandline import circadian
+from tests.support.commandline import Run, circadian
 from tests.support.homes import held
-from tests.support.launching import serving
-from tests.support.openai_server import error, text
+from tests.support.openai_server import Serve, error, text
 
 Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def refusing_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def refusing_model(serve: Serve) -> str:
     """The name of a model whose server answers its first three calls with 400."""
 
-    with serving(monkeypatch, *[error(400, "this request is wrong")] * 3):
-        yield "openai:none"
-
-
-QUOTES = [
-    # (command, what is to be put in quotes)
-    ("send mend the fence", "the message"),
-    ("recall what bees", "the query"),
-    ("correct 1 Ada moved", "the text"),
-    ("forget Ada Berg", "the name"),
-]
+    serve(*[error(400, "this request is wrong")] * 3)
+    return "openai:none"
 
 
 @pytest.mark.parametrize(
@@ -61,21 +50,17 @@ QUOTES = [
         (["run", "--fatigue", "2"], "--fatigue"),
         (["sleep", "--dry-run", "--apply", "x"], "--dry-run applies nothing, and --apply does"),
         (["demo", "--inspect", "--json"], "leave one out"),
-        *((command.split(), f"put {what} in quotes") for command, what in QUOTES),
+        (["send", "mend", "the", "fence"], "several words that belong together stand in quotes"),
     ],
 )
 def test_bad_usage_is_one_line_and_status_2(
-    capsys: Capture, data: Path, args: list[str], told: str
+    run: Run, data: Path, args: list[str], told: str
 ) -> None:
-    done = circadian(capsys, *args, "--data", data)
+    done = run(*args)
     assert (done.status, done.out) == (2, "")
     assert done.error.startswith("circadian: ")
     assert told in done.error
     assert not data.exists()
-
-
-def test_an_extra_word_that_could_not_be_quoted_is_not_told_to_be(capsys: Capture) -> None:
-    assert "quotes" not in circadian(capsys, "status", "extra").error
 
 
 @pytest.mark.parametrize(
@@ -87,8 +72,8 @@ def test_an_extra_word_that_could_not_be_quoted_is_not_told_to_be(capsys: Captur
         ["sleep", "--apply", "last"],
     ],
 )
-def test_reading_makes_no_data_folder(capsys: Capture, data: Path, command: list[str]) -> None:
-    done = circadian(capsys, *command, "--data", data)
+def test_reading_makes_no_data_folder(run: Run, data: Path, command: list[str]) -> None:
+    done = run(*command)
     assert done.status == 2
     assert done.error == f"circadian: no data folder at {data}; `circadian send` makes one"
     assert not data.exists()
@@ -109,7 +94,7 @@ def test_reading_makes_no_data_folder(capsys: Capture, data: Path, command: list
     ],
 )
 def test_what_cannot_be_sent_is_one_line_and_status_2(
-    capsys: Capture,
+    run: Run,
     data: Path,
     monkeypatch: pytest.MonkeyPatch,
     args: tuple[str, ...],
@@ -118,7 +103,7 @@ def test_what_cannot_be_sent_is_one_line_and_status_2(
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    done = circadian(capsys, "send", *args, "--data", data)
+    done = run("send", *args)
     assert (done.status, done.out, told in done.error) == (2, "", True)
     assert not (data / "checkpoints.db").exists()
 
@@ -133,106 +118,104 @@ def test_an_empty_name_is_not_the_current_folder(
 
 
 def test_an_agent_that_is_busy_keeps_the_message(
-    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    circadian(capsys, "send", "Hello", "--data", data)
+    run("send", "Hello")
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.1")
     with held(data):
-        done = circadian(capsys, "send", "Hello again", "--data", data)
-        seen = circadian(capsys, "status", "--data", data, "--json")
+        done = run("send", "Hello again")
+        seen = run("status", "--json")
     assert (done.status, done.out) == (1, "")
     assert "the message is kept in the inbox" in done.err
     assert seen.document["inbox"]["waiting"] == 1
-    assert circadian(capsys, "tick", "--data", data, "--json").document["mode"] == "awake"
-    assert circadian(capsys, "status", "--data", data, "--json").document["tick"] == 2
+    assert run("tick", "--json").document["mode"] == "awake"
+    assert run("status", "--json").document["tick"] == 2
 
 
-def test_a_tick_that_fails_says_what_happens_to_the_message(
-    capsys: Capture, data: Path, refusing_model: str
-) -> None:
-    args = ("--data", data, "--model", refusing_model, "--embedder", "offline")
-    done = circadian(capsys, "send", "Hello", *args)
+def test_a_tick_that_fails_says_what_happens_to_the_message(run: Run, refusing_model: str) -> None:
+    args = ("--model", refusing_model, "--embedder", "offline")
+    done = run("send", "Hello", *args)
     assert (done.status, done.out) == (1, "")
     assert done.error.endswith("this request is wrong (kept in the inbox, attempt 1 of 3)")
     for _ in range(2):
-        circadian(capsys, "tick", *args)
-    status = circadian(capsys, "status", "--data", data, "--json").document
+        run("tick", *args)
+    status = run("status", "--json").document
     assert len(status["inbox"]["set_aside"]) == 1
     assert "this request is wrong" in status["inbox"]["set_aside"][0]["error"]
-    assert circadian(capsys, "doctor", "--data", data).status == 1
-    assert 'local "Hello": ' in circadian(capsys, "status", "--data", data).out
+    assert run("doctor").status == 1
+    assert 'local "Hello": ' in run("status").out
 
 
 def test_what_was_set_aside_is_retried_while_another_process_holds_the_agent(
-    capsys: Capture, data: Path, refusing_model: str
+    run: Run, data: Path, refusing_model: str
 ) -> None:
-    args = ("--data", data, "--model", refusing_model, "--embedder", "offline")
-    circadian(capsys, "send", "Hello", *args)
+    args = ("--model", refusing_model, "--embedder", "offline")
+    run("send", "Hello", *args)
     for _ in range(2):
-        circadian(capsys, "tick", *args)
-    aside = circadian(capsys, "status", "--data", data, "--json").document["inbox"]["set_aside"]
+        run("tick", *args)
+    aside = run("status", "--json").document["inbox"]["set_aside"]
     assert [list(one) for one in aside] == [["id", "error"]]
-    unknown = circadian(capsys, "retry", "nonsense", "--data", data)
+    unknown = run("retry", "nonsense")
     assert (unknown.status, unknown.out) == (2, "")
     assert unknown.error == "circadian: no event nonsense is set aside"
     with held(data):
-        done = circadian(capsys, "retry", aside[0]["id"], "--data", data, "--json")
+        done = run("retry", aside[0]["id"], "--json")
     assert (done.status, done.document) == (0, {"retried": [aside[0]["id"]]})
-    now = circadian(capsys, "status", "--data", data, "--json").document
+    now = run("status", "--json").document
     assert now["inbox"] == {"waiting": 1, "set_aside": []}
-    assert circadian(capsys, "retry", "--data", data).out == "Nothing is set aside.\n"
-    assert circadian(capsys, "tick", "--data", data, "--model", "offline").status == 0
-    assert circadian(capsys, "status", "--data", data, "--json").document["tick"] == 1
+    assert run("retry").out == "Nothing is set aside.\n"
+    assert run("tick", "--model", "offline").status == 0
+    assert run("status", "--json").document["tick"] == 1
 
 
 def test_send_reports_every_failure_of_its_run(
-    capsys: Capture, data: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    run: Run, serve: Serve, data: Path, clock: Clock
 ) -> None:
     async def post() -> None:
         async with opened(data, OfflineChatModel(), clock) as agent:
             await agent.post({"id": "e1", "text": "Good evening", "sender": "Ana"})
 
     asyncio.run(post())
-    with serving(monkeypatch, error(400, "this request is wrong"), text("Hi")):
-        done = circadian(capsys, "send", "Hello", "--data", data, "--model", "openai:none")
+    serve(error(400, "this request is wrong"), text("Hi"))
+    done = run("send", "Hello", "--model", "openai:none")
     assert (done.status, done.out.splitlines()[0]) == (0, "Hi")
     assert done.error.startswith("e1: the model call failed: ")
     assert done.error.endswith("this request is wrong (kept in the inbox, attempt 1 of 3)")
 
 
 def test_a_binary_message_is_one_line_and_status_2(
-    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = io.TextIOWrapper(io.BytesIO(b"\xff\xfe\xfd"), encoding="utf-8")
     monkeypatch.setattr(sys, "stdin", stream)
-    done = circadian(capsys, "send", "-", "--data", data)
+    done = run("send", "-")
     assert (done.status, done.error) == (2, "circadian: standard input is not UTF-8 text")
 
 
 @pytest.mark.parametrize("command", ["send", "replay"])
 def test_a_waiting_command_names_the_process_it_waits_for(
-    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch, command: str
+    run: Run, data: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    circadian(capsys, "send", "Hello", "--data", data)
+    run("send", "Hello")
     file = data / "one.jsonl"
     file.write_text('{"id": "e1", "at": "2026-03-02T09:00:00", "sender": "Ada", "text": "Hi"}\n')
-    args = (command, str(file) if command == "replay" else "Hi", "--data", data)
+    args = (command, str(file) if command == "replay" else "Hi")
     monkeypatch.setattr(access, "PATIENCE", 0.05)
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.3")
     with held(data, role="test"):
-        done, silent = circadian(capsys, *args), circadian(capsys, *args, "--json")
+        done, silent = run(*args), run(*args, "--json")
     line = f"the message is in the inbox; waiting for process {os.getpid()} (test), up to 0.3 s"
     assert (done.status, done.err.splitlines().count(line)) == (1, 1)
     assert "waiting for" not in silent.err
-    assert "waiting for" not in circadian(capsys, "tick", "--data", data).err
+    assert "waiting for" not in run("tick").err
 
 
-def test_a_failed_night_says_that_its_work_is_kept(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "send", "I moved to Oslo in March", "--data", data)
+def test_a_failed_night_says_that_its_work_is_kept(run: Run, data: Path) -> None:
+    run("send", "I moved to Oslo in March")
     for file in data.glob("facts.db*"):
         file.unlink()
     (data / "facts.db").write_bytes(b"not a database" * 100)
-    done = circadian(capsys, "sleep", "--data", data, "--json")
+    done = run("sleep", "--json")
     assert (done.status, done.out) == (1, "")
     line = done.err.splitlines()[-1]
     assert line.startswith(f"circadian: the night stopped: {data / 'facts.db'}: ")

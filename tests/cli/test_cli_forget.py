@@ -7,139 +7,108 @@ from typing import Any
 
 import pytest
 
-from tests.support.commandline import Done
-from tests.support.commandline import circadian as run
+from tests.support.commandline import Run
 from tests.support.lives import holding
 
 
-@pytest.fixture
-def data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    data = tmp_path / "data"
+@pytest.fixture(autouse=True)
+def _two_people_have_talked(run: Run) -> None:
     for who, text in (
         ("Zora", "My parrot Quibbles lives in Valparaiso."),
         ("Ben", "My sister Nina lives in Turin."),
     ):
-        assert circadian(capsys, data, "send", text, "--from", who).status == 0
-    assert circadian(capsys, data, "sleep").status == 0
-    return data
+        assert run("send", text, "--from", who).status == 0
+    assert run("sleep").status == 0
 
 
-def circadian(
-    capsys: pytest.CaptureFixture[str], data: Path, command: str, *args: str | Path
-) -> Done:
-    where = ("--data", data, "--model", "offline", "--embedder", "offline")
-    return run(capsys, command, *args, *where)
-
-
-def facts(capsys: pytest.CaptureFixture[str], data: Path) -> list[dict[str, Any]]:
-    found = circadian(capsys, data, "recall", "--all", "--json").document
+def facts(run: Run) -> list[dict[str, Any]]:
+    found = run("recall", "--all", "--json").document
     return [one for one in found if one["kind"] == "fact"]
 
 
-def test_forget_without_yes_only_previews(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = len(facts(capsys, data))
-    told = circadian(capsys, data, "forget", "zora")
+def test_forget_without_yes_only_previews(data: Path, run: Run) -> None:
+    before = len(facts(run))
+    told = run("forget", "zora")
     assert told.status == 0
     assert told.out.startswith("Would be forgotten: Zora")
     assert "My parrot Quibbles lives in Valparaiso." in told.out
     assert told.error.endswith(f"circadian forget zora --yes --data {data}")
-    assert len(facts(capsys, data)) == before
+    assert len(facts(run)) == before
     assert "quibbles" in {one.split(": ")[1] for one in holding(data, ["quibbles"])}
 
 
-def test_forgetting_an_unknown_name_is_one_line(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_forgetting_an_unknown_name_is_one_line(run: Run) -> None:
     for args in (("Nobody",), ("Nobody", "--yes")):
-        told = circadian(capsys, data, "forget", *args)
+        told = run("forget", *args)
         assert told.status == 2
         assert "nothing is known of 'Nobody'" in told.error
 
 
-def test_a_name_that_is_nearly_somebodys_brings_theirs(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    circadian(capsys, data, "send", "I grow beans.", "--from", "Anna Berg")
-    circadian(capsys, data, "send", "The key is with Anna.", "--from", "Ben")
-    missing = circadian(capsys, data, "forget", "Ana Berg")
+def test_a_name_that_is_nearly_somebodys_brings_theirs(run: Run) -> None:
+    run("send", "I grow beans.", "--from", "Anna Berg")
+    run("send", "The key is with Anna.", "--from", "Ben")
+    missing = run("forget", "Ana Berg")
     assert missing.error.endswith("; there is 'Anna Berg'")
-    told = circadian(capsys, data, "forget", "Anna")
+    told = run("forget", "Anna")
     assert (told.status, "Would be forgotten: Anna" in told.out) == (0, True)
     assert "Similar names, which are kept: Anna Berg" in told.err
 
 
-def test_the_preview_of_a_fact_shows_every_text_that_goes(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (mine,) = [one for one in facts(capsys, data) if one["speaker"] == "Ben"]
-    told = circadian(capsys, data, "forget", "--fact", mine["id"]).out
+def test_the_preview_of_a_fact_shows_every_text_that_goes(run: Run) -> None:
+    (mine,) = [one for one in facts(run) if one["speaker"] == "Ben"]
+    told = run("forget", "--fact", mine["id"]).out
     shown = [line for line in told.splitlines() if line.startswith("- ")]
     assert len(shown) == 2
     assert all("My sister Nina lives in Turin." in line for line in shown)
 
 
 @pytest.mark.parametrize("form", ["{:.8}", "[{:.8}]", "#{}"])
-def test_the_id_of_a_fact_is_not_taken_for_a_name(
-    form: str, data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (mine,) = [one for one in facts(capsys, data) if one["speaker"] == "Ben"]
+def test_the_id_of_a_fact_is_not_taken_for_a_name(form: str, data: Path, run: Run) -> None:
+    (mine,) = [one for one in facts(run) if one["speaker"] == "Ben"]
     given = form.format(mine["id"])
-    told = circadian(capsys, data, "forget", given)
+    told = run("forget", given)
     assert told.out.startswith(f"Would be forgotten: what the fact {mine['id']} says")
     assert "My sister Nina lives in Turin." in told.out
     assert f"circadian forget --fact {mine['id']} --yes" in told.error
-    assert circadian(capsys, data, "forget", given, "--yes").status == 0
+    assert run("forget", given, "--yes").status == 0
     assert holding(data, ["Turin"]) == []
 
 
-def test_the_id_of_an_entry_is_not_taken_for_a_name(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (mine,) = [one for one in facts(capsys, data) if one["speaker"] == "Ben"]
-    told = circadian(capsys, data, "forget", mine["source_entries"][0], "--yes")
+def test_the_id_of_an_entry_is_not_taken_for_a_name(data: Path, run: Run) -> None:
+    (mine,) = [one for one in facts(run) if one["speaker"] == "Ben"]
+    told = run("forget", mine["source_entries"][0], "--yes")
     assert told.out.startswith(f"Forgotten: what the entry {mine['source_entries'][0]} says")
     assert holding(data, ["Turin"]) == []
 
 
-def test_kept_prompts_alone_are_not_told_as_a_memory(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_that_kept_prompts_alone_have_is_forgotten(run: Run) -> None:
     rule = "user_prompt=Say it as Xanthippe would."
-    assert circadian(capsys, data, "send", "Hello.", "--from", "Ben", "--set", rule).status == 0
-    for flags in ((), ("--yes",)):
-        told = circadian(capsys, data, "forget", "Xanthippe", *flags)
-        assert "no memory says this" in told.out.lower()
-        assert told.out.startswith("Forgotten from kept records") == bool(flags)
-    assert circadian(capsys, data, "forget", "Xanthippe").status == 2
+    assert run("send", "Hello.", "--from", "Ben", "--set", rule).status == 0
+    assert "kept prompt" in run("forget", "Xanthippe", "--yes").out
+    assert run("forget", "Xanthippe").status == 2
 
 
-def test_one_entry_is_forgotten_by_the_id_that_is_shown(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert circadian(capsys, data, "send", "The oven needs 30 minutes.").status == 0
-    listed = circadian(capsys, data, "recall", "oven", "--all").out
+def test_one_entry_is_forgotten_by_the_id_that_is_shown(data: Path, run: Run) -> None:
+    assert run("send", "The oven needs 30 minutes.").status == 0
+    listed = run("recall", "oven", "--all").out
     shown = next(line for line in listed.splitlines() if "oven" in line).split()[0]
-    told = circadian(capsys, data, "forget", "--entry", shown)
+    told = run("forget", "--entry", shown)
     assert (told.status, "The oven needs 30 minutes." in told.out) == (0, True)
     whole = told.error.split("--entry ")[1].split()[0]
     assert f"_{shown}" in whole
-    assert circadian(capsys, data, "forget", "--entry", shown, "--yes").status == 0
+    assert run("forget", "--entry", shown, "--yes").status == 0
     assert holding(data, ["oven"]) == []
-    assert "2 messages of the conversation" in circadian(capsys, data, "log").out
-    again = circadian(capsys, data, "forget", "--entry", whole, "--yes")
+    assert "2 messages of the conversation" in run("log").out
+    again = run("forget", "--entry", whole, "--yes")
     assert (again.status, "there is no entry" in again.error) == (2, True)
 
 
-def test_a_memory_moves_through_a_file(
-    data: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_memory_moves_through_a_file(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "memory.jsonl"
     file.write_text("what was here before", encoding="utf-8")
-    told = circadian(capsys, data, "export", file)
+    told = run("export", file)
     assert told.status == 0
-    assert " ".join(told.out.split()).endswith(
-        f"exported to {file}, in place of what it held (20 bytes)."
-    )
+    assert " ".join(told.out.split()).endswith(f"exported to {file}.")
     assert [one.name for one in tmp_path.iterdir() if one.is_file()] == ["memory.jsonl"]
     lines = file.read_text(encoding="utf-8").splitlines()
     header = json.loads(lines[0])
@@ -149,36 +118,31 @@ def test_a_memory_moves_through_a_file(
         2,
     )
     other = tmp_path / "other"
-    done = circadian(capsys, other, "import", file, "--agent", "moved", "--json")
+    done = run("import", file, "--agent", "moved", "--json", data=other)
     assert done.document["records"] == len(lines) - 2
-    printed = circadian(capsys, other, "export", "--agent", "moved")
+    printed = run("export", "--agent", "moved", data=other)
     assert printed.out.splitlines()[1:] == lines[1:]
-    again = circadian(capsys, other, "import", file, "--agent", "moved")
+    again = run("import", file, "--agent", "moved", data=other)
     assert "has this memory already" in again.out
-    refused = circadian(capsys, data, "import", file)
+    refused = run("import", file)
     assert refused.status == 2
     assert "the agent is not empty" in refused.error
 
 
-def test_a_wrong_file_leaves_no_data_folder_behind(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_file_leaves_no_data_folder_behind(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "memory.jsonl"
     file.write_text('{"format": "circadian-memory"}\n', encoding="utf-8")
-    told = circadian(capsys, tmp_path / "new", "import", file)
+    told = run("import", file, data=tmp_path / "new")
     assert told.status == 2
     assert told.error.startswith("circadian: line 1: ")
     assert not (tmp_path / "new").exists()
 
 
 def test_an_import_reads_standard_input(
-    data: Path,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    printed = circadian(capsys, data, "export", "-").out
+    printed = run("export", "-").out
     monkeypatch.setattr("sys.stdin", io.StringIO(printed))
-    done = circadian(capsys, tmp_path / "new", "import", "-")
+    done = run("import", "-", data=tmp_path / "new")
     assert done.status == 0
     assert "imported into the agent default" in done.out

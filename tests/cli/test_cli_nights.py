@@ -13,7 +13,7 @@ from graph.console import Screen
 from tests.graph.test_held_nights import GATED, a_day_with_a_rule, ruler
 from tests.support.agents import opened
 from tests.support.clock import Clock
-from tests.support.commandline import Done, circadian
+from tests.support.commandline import Run
 from tests.support.dreamers import SATURDAY, SETTINGS, SUNDAY, day, dreamer
 
 Capture = pytest.CaptureFixture[str]
@@ -43,20 +43,16 @@ def data(lived: Path, tmp_path: Path) -> Path:
 FIRST = "night_20260302_192500"
 
 
-def run(capsys: Capture, data: Path, *args: str) -> Done:
-    return circadian(capsys, *args, "--data", data)
-
-
 def test_a_dry_run_is_told_changes_nothing_and_is_applied_by_its_shortened_id(
-    capsys: Capture, data: Path
+    run: Run, data: Path
 ) -> None:
-    before = run(capsys, data, "recall", "--all", "--json").document
-    tried = run(capsys, data, "sleep", "--dry-run")
+    before = run("recall", "--all", "--json").document
+    tried = run("sleep", "--dry-run")
     assert tried.status == 0
-    assert run(capsys, data, "recall", "--all", "--json").document == before
-    name = run(capsys, data, "nights", "--json").document[-1]["id"]
+    assert run("recall", "--all", "--json").document == before
+    name = run("nights", "--json").document[-1]["id"]
     assert f"{name}, a preview\n" in tried.out
-    made = run(capsys, data, "night", name, "--json").document["operations"]
+    made = run("night", name, "--json").document["operations"]
     learned = sum(one["kind"] == "add_fact" for one in made)
     assert learned > 1
     assert f"Learned {learned} facts" in tried.out
@@ -64,39 +60,39 @@ def test_a_dry_run_is_told_changes_nothing_and_is_applied_by_its_shortened_id(
     assert "Nothing of it is applied.\n" in tried.out
     assert f"apply it:   circadian sleep --apply {name} --data {data}\n" in tried.out
     assert f"discard it: circadian night {name} --discard --data {data}\n" in tried.out
-    done = run(capsys, data, "sleep", "--apply", name.removeprefix("night_")[:8])
+    done = run("sleep", "--apply", name.removeprefix("night_")[:8])
     assert (done.status, done.err) == (0, "")
     assert f"{name}, complete\n" in done.out
-    after = run(capsys, data, "recall", "--all", "--json").document
+    after = run("recall", "--all", "--json").document
     known = [sum(one["kind"] == "fact" for one in told) for told in (before, after)]
     assert known[1] - known[0] == learned
 
 
-def test_nights_are_listed_with_what_became_of_them(capsys: Capture, data: Path) -> None:
-    run(capsys, data, "sleep", "--dry-run")
-    name = run(capsys, data, "nights", "--json").document[-1]["id"]
-    gone = run(capsys, data, "night", name, "--discard")
+def test_nights_are_listed_with_what_became_of_them(run: Run) -> None:
+    run("sleep", "--dry-run")
+    name = run("nights", "--json").document[-1]["id"]
+    gone = run("night", name, "--discard")
     assert gone.out == f"{name} is discarded: it is never applied.\n"
-    run(capsys, data, "sleep")
-    undone = run(capsys, data, "undo", "last")
-    last = run(capsys, data, "nights", "--json").document[-1]["id"]
+    run("sleep")
+    undone = run("undo", "last")
+    last = run("nights", "--json").document[-1]["id"]
     assert undone.out.startswith(
         f"{last} is undone: memory is as it was before it, and its journal"
     )
     assert "\nUndone: the night had learned" in undone.out
-    again = run(capsys, data, "undo", last).out
+    again = run("undo", last).out
     assert again == f"{last} was undone before: nothing changed.\n"
-    told = run(capsys, data, "nights").out.splitlines()
+    told = run("nights").out.splitlines()
     assert [line.split()[0] for line in told[2:]] == [FIRST, name, last]
     assert told[2].split()[1:5] == ["2", "Mar", "19:25", "applied"]
     assert "discarded" in told[3]
     assert "undone" in told[4]
-    assert f"{last}, undone\n" in run(capsys, data, "night", "last").out
+    assert f"{last}, undone\n" in run("night", "last").out
 
 
-def test_a_night_with_all_shows_lists_at_full_length(capsys: Capture, data: Path) -> None:
-    short = run(capsys, data, "night", FIRST).out
-    whole = run(capsys, data, "night", FIRST, "--all").out
+def test_a_night_with_all_shows_lists_at_full_length(run: Run) -> None:
+    short = run("night", FIRST).out
+    whole = run("night", FIRST, "--all").out
     assert len(whole.splitlines()) >= len(short.splitlines())
     assert "The glass arrives on Friday. (Ben, 2 Mar 2026, said-0)" in whole
     assert "--all" not in whole
@@ -112,33 +108,33 @@ REFUSED: list[tuple[list[str], int, str]] = [
 
 @pytest.mark.parametrize(("args", "status", "line"), REFUSED)
 def test_an_impossible_night_command_is_one_line(
-    capsys: Capture, data: Path, args: list[str], status: int, line: str
+    run: Run, args: list[str], status: int, line: str
 ) -> None:
-    done = run(capsys, data, *args)
+    done = run(*args)
     assert (done.status, done.out) == (status, "")
     assert done.error.startswith(f"circadian: {line}")
 
 
-def test_without_any_night_there_is_none_to_show(capsys: Capture, tmp_path: Path) -> None:
+def test_without_any_night_there_is_none_to_show(run: Run, tmp_path: Path) -> None:
     async def make() -> None:
         async with opened(tmp_path / "new", dreamer(), Clock()) as agent:
             await agent.ainvoke({"request": "wake"})
 
     asyncio.run(make())
-    done = run(capsys, tmp_path / "new", "nights")
+    done = run("nights", data=tmp_path / "new")
     assert done.out.startswith("There has been no night yet")
-    assert run(capsys, tmp_path / "new", "nights", "--json").document == []
-    assert "there has been no night yet" in run(capsys, tmp_path / "new", "night", "last").error
+    assert run("nights", "--json", data=tmp_path / "new").document == []
+    assert "there has been no night yet" in run("night", "last", data=tmp_path / "new").error
 
 
-def test_log_tells_dry_runs_and_decisions_apart(capsys: Capture, data: Path) -> None:
+def test_log_tells_dry_runs_and_decisions_apart(run: Run) -> None:
     names = []
     for deed in (["night", "last", "--discard"], ["sleep", "--apply", "last"]):
-        run(capsys, data, "sleep", "--dry-run")
-        names.append(run(capsys, data, "nights", "--json").document[-1]["id"])
-        assert run(capsys, data, *deed).status == 0
-    run(capsys, data, "night", names[0], "--discard")
-    lines = run(capsys, data, "log").out.splitlines()
+        run("sleep", "--dry-run")
+        names.append(run("nights", "--json").document[-1]["id"])
+        assert run(*deed).status == 0
+    run("night", names[0], "--discard")
+    lines = run("log").out.splitlines()
     told = [line.split(" ", 2)[2] for line in lines if any(name in line for name in names)]
     said = [line.partition(" · ")[0] for line in told]
     assert said == [
@@ -161,23 +157,23 @@ async def held(data: Path, *, as_json: bool) -> int:
 
 
 def test_a_night_that_is_held_back_is_shown_with_both_ways_to_go_on(
-    capsys: Capture, tmp_path: Path
+    run: Run, capsys: Capture, tmp_path: Path
 ) -> None:
     status = asyncio.run(held(tmp_path / "held", as_json=False))
     said = capsys.readouterr()
-    name = run(capsys, tmp_path / "held", "nights", "--json").document[-1]["id"]
+    name = run("nights", "--json", data=tmp_path / "held").document[-1]["id"]
     (line,) = said.err.splitlines()
     assert status == 1
     assert line.startswith(f"circadian: {name} is held back: 6 of 20 facts would no longer hold; `")
     assert f"circadian sleep --apply {name}" in line
     assert f"circadian night {name} --discard" in line
     assert f"{name}, held back\n" in said.out
-    told = run(capsys, tmp_path / "held", "night", "last").out
+    told = run("night", "last", data=tmp_path / "held").out
     assert f"{name}, held back\n" in told
     assert "Held back for you to decide: 6 of 20 facts would no longer hold\n" in told
     assert f"apply it:   circadian sleep --apply {name}" in told
     assert f"discard it: circadian night {name} --discard" in told
-    done = run(capsys, tmp_path / "held", "sleep", "--apply", "last")
+    done = run("sleep", "--apply", "last", data=tmp_path / "held")
     assert (done.status, done.err) == (0, "")
     assert "Changed 6 facts" in done.out
 

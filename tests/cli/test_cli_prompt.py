@@ -14,10 +14,8 @@ from memory.records.records import AssistantPrompt
 from memory.settings import Settings
 from tests.support.agents import opened, said
 from tests.support.clock import Clock
-from tests.support.commandline import circadian
+from tests.support.commandline import Run
 from tests.support.scripted import scripted
-
-Capture = pytest.CaptureFixture[str]
 
 TEXTS = ("Be concise.\nPrefer actions.", "Be [bold]loud[/bold].\x1b[31m", "Be kind.")
 
@@ -42,10 +40,8 @@ def data(tmp_path: Path, clock: Clock) -> Path:
     return tmp_path / "data"
 
 
-def test_for_people_the_prompt_in_force_stands_whole_and_each_version_on_a_line(
-    capsys: Capture, data: Path
-) -> None:
-    out = circadian(capsys, "prompt", "--data", data).out
+def test_for_people_the_prompt_in_force_stands_whole_and_each_version_on_a_line(run: Run) -> None:
+    out = run("prompt").out
     assert out.splitlines()[:5] == [
         "The user's prompt  setting user_prompt",
         "  empty",
@@ -65,12 +61,12 @@ def test_for_people_the_prompt_in_force_stands_whole_and_each_version_on_a_line(
 
 
 def test_a_rollback_is_a_new_version_by_the_person_and_is_logged(
-    capsys: Capture, data: Path, clock: Clock
+    run: Run, data: Path, clock: Clock
 ) -> None:
-    done = circadian(capsys, "prompt", "--rollback", "1", "--data", data)
+    done = run("prompt", "--rollback", "1")
     assert done.status == 0
     assert done.out.startswith("The text of version 1 is in force again, as version 4.\n")
-    now = circadian(capsys, "prompt", "--data", data, "--json").document
+    now = run("prompt", "--json").document
     assert (now["version"], now["text"]) == (4, TEXTS[0])
     newest = now["versions"][-1]
     assert (newest["by"], newest["reason"]) == ("local", "Rolled back to version 1")
@@ -84,32 +80,30 @@ def test_a_rollback_is_a_new_version_by_the_person_and_is_logged(
     assert (entry["who"], entry["tick"]) == ("local", None)
 
 
-def test_prompts_are_cleaned_of_control_characters(capsys: Capture, data: Path) -> None:
-    out = circadian(capsys, "prompt", "--rollback", "2", "--data", data).out
+def test_prompts_are_cleaned_of_control_characters(run: Run) -> None:
+    out = run("prompt", "--rollback", "2").out
     assert "\n  Be [bold]loud[/bold].[31m\n" in out
     assert "\x1b" not in out
 
 
-def test_rollback_to_version_0_empties_the_prompt(capsys: Capture, data: Path) -> None:
-    document = circadian(capsys, "prompt", "--rollback", "0", "--data", data, "--json").document
+def test_rollback_to_version_0_empties_the_prompt(run: Run) -> None:
+    document = run("prompt", "--rollback", "0", "--json").document
     assert (document["version"], document["text"], len(document["versions"])) == (4, "", 4)
 
 
-def test_rollback_to_the_current_text_changes_nothing_and_says_so(
-    capsys: Capture, data: Path
-) -> None:
-    done = circadian(capsys, "prompt", "--rollback", "3", "--data", data)
+def test_rollback_to_the_current_text_changes_nothing_and_says_so(run: Run) -> None:
+    done = run("prompt", "--rollback", "3")
     assert done.status == 0
     assert "version 3 is in force already: nothing was changed" in done.out
-    assert circadian(capsys, "prompt", "--data", data, "--json").document["version"] == 3
+    assert run("prompt", "--json").document["version"] == 3
 
 
-def test_an_unknown_version_lists_the_kept_versions(capsys: Capture, data: Path) -> None:
-    done = circadian(capsys, "prompt", "--rollback", "9", "--data", data)
+def test_an_unknown_version_lists_the_kept_versions(run: Run) -> None:
+    done = run("prompt", "--rollback", "9")
     assert (done.status, done.out) == (2, "")
     assert done.error.endswith("the prompt has no version 9; kept are 0, 1, 2, 3 (0: empty)")
-    assert circadian(capsys, "prompt", "--rollback", "-1", "--data", data).status == 2
-    assert circadian(capsys, "prompt", "--data", data, "--json").document["version"] == 3
+    assert run("prompt", "--rollback", "-1").status == 2
+    assert run("prompt", "--json").document["version"] == 3
 
 
 async def test_the_users_prompt_is_shown_and_never_changed(tmp_path: Path, clock: Clock) -> None:

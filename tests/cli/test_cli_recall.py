@@ -14,13 +14,12 @@ from memory.models.offline.model import OfflineChatModel
 from memory.records.records import Fact, RecallHit
 from tests.support.agents import opened, said
 from tests.support.clock import Clock
-from tests.support.commandline import circadian
+from tests.support.commandline import Run
 from tests.support.facts import draft
 from tests.support.night_deeds import hit_of
 from tests.support.night_memories import entry
 from tests.support.screens import plain, styled
 
-Capture = pytest.CaptureFixture[str]
 REST = "-0000-0000-0000-000000000000"
 CONTRACT = ["id", "kind", "text", "score", "sources", "at", "speaker"]
 
@@ -57,36 +56,32 @@ def hit(text: str, score: float = 0.5, **more: Any) -> RecallHit:
     return {**hit_of(said), "kind": "fact", "score": score, **more}  # type: ignore[typeddict-item]
 
 
-def test_recall_shows_date_speaker_and_source(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "send", "I moved to Oslo in March", "--from", "Zoe", "--data", data)
-    out = circadian(capsys, "recall", "Oslo", "--data", data).out
+def test_recall_shows_date_speaker_and_source(run: Run) -> None:
+    run("send", "I moved to Oslo in March", "--from", "Zoe")
+    out = run("recall", "Oslo").out
     line = next(line for line in out.splitlines() if "Zoe" in line)
     entry = line.split()[1]
     assert f"({entry}" in line
-    circadian(capsys, "forget", "--entry", entry, "--yes", "--data", data)
-    assert "Nothing fits" in circadian(capsys, "recall", "Oslo", "--data", data).out
+    run("forget", "--entry", entry, "--yes")
+    assert "Nothing fits" in run("recall", "Oslo").out
     assert "Zoe   I moved to Oslo in March (" in line
 
 
-def test_a_fact_is_shown_with_an_id_that_can_be_typed_back(
-    capsys: Capture, data: Path, facts: list[Fact]
-) -> None:
-    out = circadian(capsys, "recall", "Where are the bees?", "--data", data).out
+def test_a_fact_is_shown_with_an_id_that_can_be_typed_back(run: Run, facts: list[Fact]) -> None:
+    out = run("recall", "Where are the bees?").out
     line = next(line for line in out.splitlines() if "The bees swarm in May" in line)
     assert line.split()[1] == facts[2]["id"][:8]
 
 
-def test_superseded_facts_are_recalled_only_on_request(
-    capsys: Capture, data: Path, facts: list[Fact]
-) -> None:
-    asked = ("recall", "Where does Ada live?", "--data", data)
-    [told] = [one for one in circadian(capsys, *asked, "--json").document if "earlier" in one]
+def test_superseded_facts_are_recalled_only_on_request(run: Run, facts: list[Fact]) -> None:
+    asked = ("recall", "Where does Ada live?")
+    [told] = [one for one in run(*asked, "--json").document if "earlier" in one]
     assert (told["text"], told["earlier"][0]["text"]) == ("Ada lives in Oslo", "Ada lives in Paris")
-    old = circadian(capsys, *asked, "--superseded", "--json").document
+    old = run(*asked, "--superseded", "--json").document
     assert {"Ada lives in Paris", "Ada lives in Oslo"} <= {one["text"] for one in old}
 
 
-def test_superseded_and_disputed_hits_are_marked(capsys: Capture) -> None:
+def test_superseded_and_disputed_hits_are_marked() -> None:
     gone, doubted = hit("gone", superseded=True), hit("doubted", disputed=True)
     seen = plain(recall_view([gone, doubted, hit("sure")]))
     assert "gone (superseded; e1)" in seen
@@ -108,21 +103,21 @@ def test_a_score_is_explained_by_its_parts_the_largest_first() -> None:
     assert "parts" not in recalled(found)
 
 
-def test_a_person_sees_what_fits_and_how_much_does_not(capsys: Capture, data: Path) -> None:
+def test_a_person_sees_what_fits_and_how_much_does_not(run: Run) -> None:
     said = ("Our dog Rex hates thunder", "I moved to Oslo", "The hall is blue", "The glass came")
     for text in said:
-        circadian(capsys, "send", text, "--from", "Ben", "--data", data)
-    asked = ("recall", "dog", "--data", data)
-    done = circadian(capsys, *asked)
+        run("send", text, "--from", "Ben")
+    asked = ("recall", "dog")
+    done = run(*asked)
     assert said[0] in done.out
     assert done.out.count("~0.") == 2, "the best three, of which one fits"
     assert "less (~): `circadian recall ... -k " in done.error
-    every = circadian(capsys, *asked, "--json").document
+    every = run(*asked, "--json").document
     assert len(every) > 1
-    more = circadian(capsys, *asked, "-k", "10")
+    more = run(*asked, "-k", "10")
     assert all(hit["text"] in more.out for hit in every)
     assert not more.err
-    assert "Nothing fits" in circadian(capsys, "recall", "cat", "--data", data).out
+    assert "Nothing fits" in run("recall", "cat").out
 
 
 def test_a_score_that_rounds_to_zero_is_left_out() -> None:
@@ -132,8 +127,8 @@ def test_a_score_that_rounds_to_zero_is_left_out() -> None:
     assert plain(recall_view([hit("far", 0.004)])).startswith("Nothing fits. Try other words, or")
 
 
-def test_an_empty_query_is_one_line(capsys: Capture, data: Path, facts: list[Fact]) -> None:
-    done = circadian(capsys, "recall", " ", "--data", data)
+def test_an_empty_query_is_one_line(run: Run, facts: list[Fact]) -> None:
+    done = run("recall", " ")
     assert (done.status, done.out, done.error) == (
         2,
         "",
@@ -141,11 +136,9 @@ def test_an_empty_query_is_one_line(capsys: Capture, data: Path, facts: list[Fac
     )
 
 
-def test_for_people_a_superseded_fact_names_the_one_that_holds(
-    capsys: Capture, data: Path, facts: list[Fact]
-) -> None:
+def test_for_people_a_superseded_fact_names_the_one_that_holds(run: Run, facts: list[Fact]) -> None:
     paris, oslo, _ = facts
-    done = circadian(capsys, "recall", "--all", "--data", data)
+    done = run("recall", "--all")
     line = next(line for line in done.out.splitlines() if "Paris" in line)
     assert line.split()[1] == paris["id"][:8]
     assert f"Paris (superseded by {oslo['id'][:8]} since 3 Feb 2026;" in line
@@ -158,12 +151,10 @@ def _shown(fact: Fact) -> dict[str, Any]:
     return {"kind": "fact", "sources": [], "at": fact["valid_from"], "access_count": 2}
 
 
-def test_all_with_a_query_keeps_memories_with_all_its_words(
-    capsys: Capture, data: Path, facts: list[Fact]
-) -> None:
+def test_all_with_a_query_keeps_memories_with_all_its_words(run: Run, facts: list[Fact]) -> None:
     def texts(query: str) -> list[str]:
-        asked = ("recall", query, "--all", "--data", data, "--json")
-        return [one["text"] for one in circadian(capsys, *asked).document]
+        asked = ("recall", query, "--all", "--json")
+        return [one["text"] for one in run(*asked).document]
 
     assert texts("lives") == ["Ada lives in Oslo", "Ada lives in Paris"]
     assert texts("Ada Oslo") == ["Ada lives in Oslo"]
@@ -171,20 +162,18 @@ def test_all_with_a_query_keeps_memories_with_all_its_words(
     assert texts("submarine") == []
 
 
-def test_all_with_a_limit_says_how_many_are_left_out(
-    capsys: Capture, data: Path, facts: list[Fact]
-) -> None:
-    done = circadian(capsys, "recall", "--all", "-k", "2", "--data", data)
+def test_all_with_a_limit_says_how_many_are_left_out(run: Run, facts: list[Fact]) -> None:
+    done = run("recall", "--all", "-k", "2")
     assert "Oslo" in done.out
     assert "bees" not in done.out
     assert done.error.endswith("; 2 older ones are left out")
-    asked = ("recall", "--all", "-k", "2", "--data", data, "--json")
-    assert len(circadian(capsys, *asked).document) == 2
+    asked = ("recall", "--all", "-k", "2", "--json")
+    assert len(run(*asked).document) == 2
 
 
-def test_an_empty_memory_says_so(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "stop", "--data", data)
-    done = circadian(capsys, "recall", "--all", "--data", data)
+def test_an_empty_memory_says_so(run: Run) -> None:
+    run("stop")
+    done = run("recall", "--all")
     assert (done.status, done.out, done.err) == (0, "Nothing is remembered yet.\n", "")
 
 
@@ -196,12 +185,6 @@ def test_listing_memory_counts_as_no_access(data: Path, facts: list[Fact]) -> No
 
     (found,) = asyncio.run(look())
     assert found["access_count"] == 0
-
-
-def test_another_agents_memory_is_not_shown(capsys: Capture, data: Path, facts: list[Fact]) -> None:
-    other = circadian(capsys, "recall", "--all", "--data", data, "--agent", "other")
-    assert all(fact["text"] not in other.out for fact in facts)
-    assert "there is no agent 'other' here" in other.error
 
 
 def test_memories_are_cleaned_of_control_characters() -> None:

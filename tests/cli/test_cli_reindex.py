@@ -15,13 +15,11 @@ from memory.errors import ModelError
 from memory.models.offline.model import OfflineChatModel
 from memory.models.registry import HashingEmbeddings
 from tests.support.clock import Clock
-from tests.support.commandline import Done, circadian
+from tests.support.commandline import Run
 from tests.support.facts import WordEmbeddings, draft
 from tests.support.homes import held
-from tests.support.launching import serving
-from tests.support.openai_server import DIMENSION
+from tests.support.openai_server import DIMENSION, Serve
 
-Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
 COUNT = 5
 ALL = [f"Ada keeps {n} bees" for n in range(COUNT)]
@@ -55,37 +53,33 @@ def head(data: Path) -> tuple[str, int]:
     return written["embedder"], written["dimension"]
 
 
-def unembedded(capsys: Capture, data: Path) -> int:
-    status = circadian(capsys, "status", "--data", data, "--json").document
+def unembedded(run: Run) -> int:
+    status = run("status", "--json").document
     return int(status["memory"].get("unembedded", 0))
 
 
-def reindexed(capsys: Capture, data: Path, *args: str) -> Done:
-    return circadian(capsys, "reindex", "--data", data, *args)
-
-
-def test_the_journal_is_indexed_again_where_the_index_is_lost(capsys: Capture, data: Path) -> None:
+def test_the_journal_is_indexed_again_where_the_index_is_lost(run: Run, data: Path) -> None:
     for name in ("garden", "home"):
         said = f"The key of the {name} is under the stone."
-        circadian(capsys, "send", said, "--data", data, "--agent", name)
+        run("send", said, "--agent", name)
     for one in data.glob("facts.db*"):
         one.unlink()
-    told = circadian(capsys, "doctor", "--data", data, "--agent", "home").out
+    told = run("doctor", "--agent", "home").out
     assert "missing: `circadian reindex` indexes the journal again" in " ".join(told.split())
-    assert reindexed(capsys, data).out == "2 memories embedded (offline).\n"
-    assert reindexed(capsys, data).out == NOTHING
+    assert run("reindex").out == "2 memories embedded (offline).\n"
+    assert run("reindex").out == NOTHING
     for name in ("garden", "home"):
-        found = circadian(capsys, "recall", "key", "--data", data, "--agent", name).out
+        found = run("recall", "key", "--agent", name).out
         assert f"The key of the {name}" in found
 
 
 def test_another_embedder_is_recorded_and_every_memory_embedded_with_it(
-    capsys: Capture, data: Path, make: Callable[[str], None], monkeypatch: Patch
+    run: Run, serve: Serve, data: Path, make: Callable[[str], None]
 ) -> None:
     make("offline")
-    with serving(monkeypatch) as server:
-        done = reindexed(capsys, data, "--embedder", "openai:none", "--json")
-        lines = reindexed(capsys, data, "--embedder", "openai:other").out.splitlines()
+    server = serve()
+    done = run("reindex", "--embedder", "openai:none", "--json")
+    lines = run("reindex", "--embedder", "openai:other").out.splitlines()
     assert done.document == {
         "embedder": "openai:none",
         "dimension": DIMENSION,
@@ -98,24 +92,24 @@ def test_another_embedder_is_recorded_and_every_memory_embedded_with_it(
     assert head(data) == ("openai:other", DIMENSION)
     asked = [text for request in server.embedded for text in request["input"]]
     assert sorted(one for one in asked if "bees" in one) == sorted([*ALL, *ALL])
-    assert unembedded(capsys, data) == 0
+    assert unembedded(run) == 0
 
 
 def test_for_people_it_says_what_was_changed_and_then_that_nothing_waits(
-    capsys: Capture, data: Path, make: Callable[[Embeddings], None]
+    run: Run, make: Callable[[Embeddings], None]
 ) -> None:
     make(WordEmbeddings())
-    assert reindexed(capsys, data, "--embedder", "offline").out.splitlines() == [
+    assert run("reindex", "--embedder", "offline").out.splitlines() == [
         "The embedder is offline now.",
         "5 memories embedded (offline).",
     ]
-    again = reindexed(capsys, data)
+    again = run("reindex")
     assert (again.status, again.out, again.err) == (0, NOTHING, "")
     assert "\x1b" not in again.out
 
 
 def test_from_python_the_embedder_may_be_an_object(
-    capsys: Capture, data: Path, make: Callable[[str | Embeddings], None]
+    data: Path, make: Callable[[str | Embeddings], None]
 ) -> None:
     make("offline")
     seen: list[tuple[int, int]] = []
@@ -131,19 +125,19 @@ def test_from_python_the_embedder_may_be_an_object(
 
 @pytest.mark.parametrize("embedder", ["nonsense", "openai:text-embedding-3-small"])
 def test_an_unavailable_embedder_changes_nothing(
-    capsys: Capture, data: Path, make: Callable[[str], None], embedder: str
+    run: Run, data: Path, make: Callable[[str], None], embedder: str
 ) -> None:
     make("offline")
     before = head(data)
-    done = reindexed(capsys, data, "--embedder", embedder)
+    done = run("reindex", "--embedder", embedder)
     assert (done.status, done.out) == (2, "")
     assert embedder in done.error
     assert head(data) == before
-    assert reindexed(capsys, data).out == NOTHING
+    assert run("reindex").out == NOTHING
 
 
 def test_an_interrupted_reindex_says_how_far_it_got_and_can_go_on(
-    capsys: Capture, data: Path, make: Callable[[Embeddings], None], monkeypatch: Patch
+    run: Run, data: Path, make: Callable[[Embeddings], None], monkeypatch: Patch
 ) -> None:
     make(WordEmbeddings())
     embedded: list[str] = []
@@ -157,26 +151,24 @@ def test_an_interrupted_reindex_says_how_far_it_got_and_can_go_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(HashingEmbeddings, "aembed_documents", embed)
-        done = reindexed(capsys, data, "--embedder", "offline")
+        done = run("reindex", "--embedder", "offline")
     assert (done.status, done.out) == (130, "")
     assert done.error == (
         "circadian: interrupted: 4 of 5 memories have their vectors; `circadian reindex` goes on "
         "from there, and until then memories are found by their words"
     )
     assert head(data)[0] == "offline"
-    assert unembedded(capsys, data) == 1
-    told = circadian(capsys, "status", "--data", data).out
+    assert unembedded(run) == 1
+    told = run("status").out
     assert "1 memory waits for a vector, found by words until `circadian reindex`" in told
-    assert reindexed(capsys, data, "--embedder", "offline").out == (
-        "1 memory embedded (offline).\n"
-    )
-    assert unembedded(capsys, data) == 0
-    found = circadian(capsys, "recall", "bees", "--data", data, "--json").document
+    assert run("reindex", "--embedder", "offline").out == ("1 memory embedded (offline).\n")
+    assert unembedded(run) == 0
+    found = run("recall", "bees", "--json").document
     assert sorted(one["text"] for one in found) == ALL
 
 
 def test_after_an_embedder_failure_finished_work_stays(
-    capsys: Capture, data: Path, make: Callable[[Embeddings], None], monkeypatch: Patch
+    run: Run, make: Callable[[Embeddings], None], monkeypatch: Patch
 ) -> None:
     make(WordEmbeddings())
     embedded: list[str] = []
@@ -189,46 +181,46 @@ def test_after_an_embedder_failure_finished_work_stays(
 
     with monkeypatch.context() as patch:
         patch.setattr(HashingEmbeddings, "aembed_documents", embed)
-        failed = reindexed(capsys, data, "--embedder", "offline")
+        failed = run("reindex", "--embedder", "offline")
     assert (failed.status, failed.out) == (1, "")
     assert failed.error.startswith(
         "circadian: the embedder is ill; 2 of 5 memories have their vectors, and `circadian "
         "reindex` goes on from there"
     )
-    assert unembedded(capsys, data) == 3
-    assert reindexed(capsys, data, "--json").document["embedded"] == 3
+    assert unembedded(run) == 3
+    assert run("reindex", "--json").document["embedded"] == 3
 
 
 def test_while_an_agent_runs_elsewhere_nothing_is_changed(
-    capsys: Capture, data: Path, make: Callable[[str], None], monkeypatch: Patch
+    run: Run, serve: Serve, data: Path, make: Callable[[str], None], monkeypatch: Patch
 ) -> None:
     make("offline")
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
     before = head(data)
-    with serving(monkeypatch) as server:
-        for agent in ("other", None):
-            with held(data, agent):
-                done = reindexed(capsys, data, "--embedder", "openai:none")
-            assert (done.status, done.out) == (1, "")
-            assert "is in use by process" in done.error
-        assert server.embedded == []
+    server = serve()
+    for agent in ("other", None):
+        with held(data, agent):
+            done = run("reindex", "--embedder", "openai:none")
+        assert (done.status, done.out) == (1, "")
+        assert "is in use by process" in done.error
+    assert server.embedded == []
     assert head(data) == before
 
 
 def test_an_offline_environment_does_not_change_the_embedder(
-    capsys: Capture, data: Path, make: Callable[[str], None], monkeypatch: Patch
+    run: Run, serve: Serve, data: Path, make: Callable[[str], None], monkeypatch: Patch
 ) -> None:
-    with serving(monkeypatch):
-        make("openai:none")
-        monkeypatch.setenv("CIRCADIAN_OFFLINE", "1")
-        done = reindexed(capsys, data, "--json")
+    serve()
+    make("openai:none")
+    monkeypatch.setenv("CIRCADIAN_OFFLINE", "1")
+    done = run("reindex", "--json")
     assert (done.document["embedder"], done.document["embedded"]) == ("openai:none", 0)
     assert head(data) == ("openai:none", DIMENSION)
 
 
 def test_the_environments_embedder_is_the_one_asked_for(
-    capsys: Capture, data: Path, make: Callable[[Embeddings], None], monkeypatch: Patch
+    run: Run, make: Callable[[Embeddings], None], monkeypatch: Patch
 ) -> None:
     make(WordEmbeddings())
     monkeypatch.setenv("CIRCADIAN_EMBEDDER", "offline")
-    assert reindexed(capsys, data, "--json").document["embedder"] == "offline"
+    assert run("reindex", "--json").document["embedder"] == "offline"

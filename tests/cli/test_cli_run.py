@@ -18,11 +18,10 @@ import pytest
 from graph.agent import open_agent
 from graph.cli.commands.run import _until_told
 from graph.following import Listener
-from tests.support.commandline import circadian
+from tests.support.commandline import Run
 from tests.support.forked import ForkedPython
 from tests.support.openai_server import OpenAIServer, Reply, text, tool_call
 
-Capture = pytest.CaptureFixture[str]
 HI = {"id": "e1", "text": "What is up?", "sender": "Ada"}
 
 
@@ -104,14 +103,14 @@ def state(data: Path) -> dict[str, Any]:
 
 
 def test_it_answers_what_is_posted_and_what_is_sent_beside_it(
-    capsys: Capture, tmp_path: Path, running: Callable[..., Runner]
+    run: Run, tmp_path: Path, running: Callable[..., Runner]
 ) -> None:
     data = tmp_path / "data"
     runner = running(data)
     until(lambda: runner.of("resting"))
     post(data, HI)
     until(lambda: len(runner.of("resting")) == 2)
-    sent = circadian(capsys, "send", "Hello", "--data", data, "--model", "offline", "--json")
+    sent = run("send", "Hello", "--model", "offline", "--json")
     until(lambda: runner.lines[-1]["what"] == "resting")
     assert runner.ended(signal.SIGTERM) == 0
     assert sent.status == 0

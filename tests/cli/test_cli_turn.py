@@ -11,11 +11,10 @@ from memory.records.tick import FailureReport, SentMessage
 from tests.support import launching
 from tests.support.agents import opened, said
 from tests.support.clock import Clock
-from tests.support.commandline import circadian
-from tests.support.launching import asking, serving
-from tests.support.openai_server import error, text
+from tests.support.commandline import Run
+from tests.support.launching import asking
+from tests.support.openai_server import Serve, error, text
 
-Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
 BEN = {"to": "Ben", "text": "Dinner is at seven.", "channel": "kitchen"}
 
@@ -26,24 +25,20 @@ def data(tmp_path: Path, monkeypatch: Patch) -> Path:
     return tmp_path / "data"
 
 
-def test_a_message_to_somebody_else_is_a_line(
-    capsys: Capture, data: Path, monkeypatch: Patch
-) -> None:
-    with serving(monkeypatch, asking(("send_message", BEN))):
-        done = circadian(capsys, "send", "Tell Ben when dinner is", "--data", data)
+def test_a_message_to_somebody_else_is_a_line(run: Run, serve: Serve) -> None:
+    serve(asking(("send_message", BEN)))
+    done = run("send", "Tell Ben when dinner is")
     *lines, footer = done.out.splitlines()
     assert (done.status, done.err) == (0, "")
     assert lines == ["  ✓ send_message", "→ Ben (#kitchen): Dinner is at seven."]
     assert footer.startswith("tick 1 · 1 call · ")
 
 
-def test_words_beside_a_sent_message_are_the_reply(
-    capsys: Capture, data: Path, monkeypatch: Patch
-) -> None:
+def test_words_beside_a_sent_message_are_the_reply(run: Run, serve: Serve) -> None:
     told = asking(("send_message", BEN), said="I told him.")
-    with serving(monkeypatch, told, told):
-        done = circadian(capsys, "send", "Tell Ben", "--data", data)
-        document = circadian(capsys, "send", "Tell Ben", "--data", data, "--json").document
+    serve(told, told)
+    done = run("send", "Tell Ben")
+    document = run("send", "Tell Ben", "--json").document
     assert done.out.splitlines()[:3] == [
         *("I told him.", "  ✓ send_message", "→ Ben (#kitchen): Dinner is at seven."),
     ]
@@ -71,22 +66,22 @@ def test_a_sent_message_is_cleaned_of_control_characters(channel: str | None, li
     assert sent_line(sent).plain == line
 
 
-def test_tick_shows_sent_messages(capsys: Capture, data: Path, monkeypatch: Patch) -> None:
+def test_tick_shows_sent_messages(run: Run, serve: Serve) -> None:
     goal = asking(("add_goal", {"description": "Tell Ben when dinner is"}))
-    with serving(monkeypatch, goal, text("Noted."), asking(("send_message", BEN))):
-        circadian(capsys, "send", "Tell Ben about dinner some day", "--data", data)
-        done = circadian(capsys, "tick", "--data", data)
+    serve(goal, text("Noted."), asking(("send_message", BEN)))
+    run("send", "Tell Ben about dinner some day")
+    done = run("tick")
     assert (done.status, "→ Ben (#kitchen): Dinner is at seven." in done.out) == (0, True)
 
 
-def test_a_message_that_is_left_alone_says_why(capsys: Capture, data: Path) -> None:
-    args = ("send", "Hello", "--from", "Circadian", "--data", data, "--model", "offline")
-    done = circadian(capsys, *args, "--json")
+def test_a_message_that_is_left_alone_says_why(run: Run) -> None:
+    args = ("send", "Hello", "--from", "Circadian", "--model", "offline")
+    done = run(*args, "--json")
     assert (done.status, done.out) == (1, "")
     assert done.err.splitlines()[-1] == (
         "circadian: the message is left alone: Circadian is the assistant itself (setting names)."
     )
-    status = circadian(capsys, "status", "--data", data, "--json").document
+    status = run("status", "--json").document
     assert (status["inbox"]["waiting"], status["memory"]["journal"]) == (0, 0)
 
 
@@ -107,26 +102,24 @@ async def _failed_before(data: Path, clock: Clock, errors: int) -> None:
 
 
 def test_a_failure_that_sets_the_stop_says_so_and_how_to_clear_it(
-    capsys: Capture, data: Path, clock: Clock, monkeypatch: Patch
+    run: Run, serve: Serve, data: Path, clock: Clock
 ) -> None:
     asyncio.run(_failed_before(data, clock, 4))
-    with serving(monkeypatch, error(400, "this request is wrong")):
-        done = circadian(capsys, "send", "Hello", "--data", data)
+    serve(error(400, "this request is wrong"))
+    done = run("send", "Hello")
     assert (done.status, done.out) == (1, "")
     assert done.error.endswith(
         "this request is wrong (kept in the inbox, attempt 1 of 3); emergency stop (5 failures in "
         "a row): `circadian clear-stop` clears the stop"
     )
     assert done.err.count("this request is wrong") == 1
-    seen = circadian(capsys, "status", "--data", data).out
+    seen = run("status").out
     assert "EMERGENCY STOP (circadian clear-stop)\nStopped  5 failures in a row, the last:" in seen
 
 
-def test_the_reply_is_shown_even_if_its_tools_set_the_stop(
-    capsys: Capture, data: Path, monkeypatch: Patch
-) -> None:
-    with serving(monkeypatch, asking(*[("explode", {})] * 5), text("It broke five times.")):
-        done = circadian(capsys, "send", "Explode", "--data", data)
+def test_the_reply_is_shown_even_if_its_tools_set_the_stop(run: Run, serve: Serve) -> None:
+    serve(asking(*[("explode", {})] * 5), text("It broke five times."))
+    done = run("send", "Explode")
     assert (done.status, done.out.splitlines()[:2]) == (1, ["  ✗ explode (failed)"] * 2)
     assert "It broke five times.\n" in done.out
     assert done.err.splitlines()[-1] == (
@@ -134,34 +127,32 @@ def test_the_reply_is_shown_even_if_its_tools_set_the_stop(
     )
 
 
-def test_a_tick_of_its_own_that_sets_the_stop_says_so(
-    capsys: Capture, data: Path, monkeypatch: Patch
-) -> None:
+def test_a_tick_of_its_own_that_sets_the_stop_says_so(run: Run, serve: Serve) -> None:
     goal = asking(("add_goal", {"description": "Explode"}))
     broken = asking(*[("explode", {})] * 5)
-    with serving(monkeypatch, goal, text("Noted."), broken, text("It broke five times.")):
-        circadian(capsys, "send", "Explode some day", "--data", data)
-        done = circadian(capsys, "tick", "--data", data)
+    serve(goal, text("Noted."), broken, text("It broke five times."))
+    run("send", "Explode some day")
+    done = run("tick")
     assert done.status == 1
     assert done.err.splitlines()[-1].endswith("`circadian clear-stop` clears the stop")
-    assert circadian(capsys, "stop", "--data", data).status == 0
+    assert run("stop").status == 0
 
 
-def test_a_stop_set_by_a_person_names_no_failure(capsys: Capture, data: Path) -> None:
-    args = ("--data", data, "--model", "offline")
-    circadian(capsys, "stop", *args)
-    done = circadian(capsys, "send", "Hello", *args)
+def test_a_stop_set_by_a_person_names_no_failure(run: Run) -> None:
+    args = ("--model", "offline")
+    run("stop", *args)
+    done = run("send", "Hello", *args)
     assert (done.status, done.out) == (1, "")
     assert done.err.splitlines()[-1].endswith(
         "The message is kept in the inbox; `circadian clear-stop` clears the stop"
     )
-    assert "Stopped  a person asked for it" in circadian(capsys, "status", *args).out
-    circadian(capsys, "clear-stop", *args)
-    assert "Stopped" not in circadian(capsys, "status", *args).out
+    assert "Stopped  a person asked for it" in run("status", *args).out
+    run("clear-stop", *args)
+    assert "Stopped" not in run("status", *args).out
 
 
 def test_a_reply_that_another_run_gave_is_shown_whole(
-    capsys: Capture, data: Path, monkeypatch: Patch
+    run: Run, serve: Serve, monkeypatch: Patch
 ) -> None:
     """While this command waits for the agent, the run that holds it takes the message too."""
     from graph.use_cases import runs
@@ -176,9 +167,9 @@ def test_a_reply_that_another_run_gave_is_shown_whole(
         return accepted
 
     goal = ("add_goal", {"description": "Mend the fence"})
-    with serving(monkeypatch, asking(goal), text("It is a goal now.")):
-        monkeypatch.setattr(runs, "accept", beaten_to_it)
-        done = circadian(capsys, "send", "Mend the fence", "--data", data)
+    serve(asking(goal), text("It is a goal now."))
+    monkeypatch.setattr(runs, "accept", beaten_to_it)
+    done = run("send", "Mend the fence")
     *lines, footer = done.out.splitlines()
     assert lines == ["  ✓ add_goal", "It is a goal now."]
     assert footer.startswith("tick 1 · 2 calls · ")

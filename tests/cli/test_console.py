@@ -53,14 +53,6 @@ def test_a_bar_is_as_full_as_its_percentage(percentage: float, full: int) -> Non
     assert bar(percentage, "green", width=10).plain == "█" * full + "░" * (10 - full)
 
 
-def test_a_problem_is_said_once_in_a_row(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = Screen(json=False)
-    for text in ("the key is refused", "the key is refused", "another"):
-        shown.problem(text)
-    lines = ["the key is refused", "the same again", "another"]
-    assert capsys.readouterr().err.splitlines() == [f"circadian: {line}" for line in lines]
-
-
 def test_dates_counts_and_ids_are_short() -> None:
     ids = ("aea331bb-2018-45d5-a134-62abc8dcead0", "sat-03")
     assert [*map(short_id, ids)] == ["aea331bb…", "sat-03"]

@@ -21,12 +21,10 @@ from memory.records.records import LOCAL_USER, Scope, thread_id
 from tests.support import mcp_server
 from tests.support.agents import opened, said
 from tests.support.clock import Clock
-from tests.support.commandline import Done, circadian
+from tests.support.commandline import Done, Run
 from tests.support.homes import held
-from tests.support.launching import serving
-from tests.support.openai_server import OpenAIServer, Reply, error, page, text
+from tests.support.openai_server import OpenAIServer, Reply, Serve, error, page, text
 
-Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
 
 
@@ -34,9 +32,9 @@ def checks(done: Done) -> dict[str, Any]:
     return {check["name"]: check for check in done.document["checks"]}
 
 
-def test_doctor_finds_nothing_wrong_with_a_new_folder(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "send", "Hello", "--data", data)
-    done = circadian(capsys, "doctor", "--data", data, "--json")
+def test_doctor_finds_nothing_wrong_with_a_new_folder(run: Run) -> None:
+    run("send", "Hello")
+    done = run("doctor", "--json")
     assert done.status == 0
     assert done.document["ok"]
     names = [check["name"] for check in done.document["checks"]]
@@ -45,34 +43,31 @@ def test_doctor_finds_nothing_wrong_with_a_new_folder(capsys: Capture, data: Pat
     assert names[8:10] == ["data folder", "embedder"]
     thread = thread_id(LOCAL_USER, "default")
     assert (done.document["agent"], done.document["thread"]) == ("default", thread)
-    assert (
-        f"agent default, thread {thread}"
-        in circadian(capsys, "doctor", "--data", data).out.splitlines()
-    )
+    assert f"agent default, thread {thread}" in run("doctor").out.splitlines()
     assert names[-2:] == ["lock", "inbox"]
     assert {"store.db", "checkpoints.db"} <= set(names)
 
 
 def test_a_key_is_named_where_there_is_one(
-    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = ("doctor", "--data", data, "--model", "openai:none", "--embedder", "offline")
-    with serving(monkeypatch):
-        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-        assert " openai:none; --call asks it\n" in circadian(capsys, *command).out
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-        assert " openai:none, a key is set; --call asks it\n" in circadian(capsys, *command).out
+    command = ("doctor", "--model", "openai:none", "--embedder", "offline")
+    serve()
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert " openai:none; --call asks it\n" in run(*command).out
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    assert " openai:none, a key is set; --call asks it\n" in run(*command).out
 
 
-def test_call_asks_the_model(capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    circadian(capsys, "send", "Hello", "--data", data)
-    command = ("doctor", "--data", data, "--model", "openai:none")
-    with serving(monkeypatch, text("ready"), error(401, "no such key")) as server:
-        assert circadian(capsys, *command).status == 0
-        assert server.requests == []
-        called = circadian(capsys, *command, "--call").out
-        assert re.search(r"openai:none, it answers in [\d,]+ ms, \d+ tokens\n", called)
-        refused = circadian(capsys, *command, "--call")
+def test_call_asks_the_model(run: Run, serve: Serve) -> None:
+    run("send", "Hello")
+    command = ("doctor", "--model", "openai:none")
+    server = serve(text("ready"), error(401, "no such key"))
+    assert run(*command).status == 0
+    assert server.requests == []
+    called = run(*command, "--call").out
+    assert re.search(r"openai:none, it answers in [\d,]+ ms, \d+ tokens\n", called)
+    refused = run(*command, "--call")
     assert refused.status == 1
     assert "no such key" in " ".join(refused.out.split())
 
@@ -88,36 +83,36 @@ def test_call_asks_the_model(capsys: Capture, data: Path, monkeypatch: pytest.Mo
     ],
 )
 def test_call_says_plainly_what_is_wrong(
-    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch, reply: Reply, told: str
+    run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch, reply: Reply, told: str
 ) -> None:
     monkeypatch.setattr(doctor, "PATIENCE", 0.5 if reply.delay else 30.0)
-    with serving(monkeypatch, reply):
-        where = ("--data", data, "--model", "openai:none", "--embedder", "offline")
-        done = circadian(capsys, "doctor", *where, "--call", "--json")
+    serve(reply)
+    where = ("--model", "openai:none", "--embedder", "offline")
+    done = run("doctor", *where, "--call", "--json")
     assert (done.status, done.err) == (1, "")
     assert told in checks(done)["model"]["detail"]
 
 
 def test_call_says_which_address_cannot_be_reached(
-    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with OpenAIServer() as server:
         gone = server.base_url
     monkeypatch.setenv("OPENAI_BASE_URL", gone)
-    where = ("--data", data, "--model", "openai:none", "--embedder", "openai:none")
-    found = checks(circadian(capsys, "doctor", *where, "--call", "--json"))
+    where = ("--model", "openai:none", "--embedder", "openai:none")
+    found = checks(run("doctor", *where, "--call", "--json"))
     for name in ("model", "embedder"):
         assert f"{gone}, the address of the {name} none, cannot be reached" in found[name]["detail"]
         assert "set OPENAI_BASE_URL" in found[name]["detail"]
 
 
-def test_doctor_names_the_settings_file(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "config", "set", "persona", "Miso", "--data", data)
-    found = checks(circadian(capsys, "doctor", "--data", data, "--json"))
+def test_doctor_names_the_settings_file(run: Run, data: Path) -> None:
+    run("config", "set", "persona", "Miso")
+    found = checks(run("doctor", "--json"))
     assert found["settings"]["detail"].startswith(f"{data / 'circadian.toml'}, 1 in force")
 
 
-def test_doctor_reports_an_unfinished_forget(capsys: Capture, data: Path) -> None:
+def test_doctor_reports_an_unfinished_forget(run: Run, data: Path) -> None:
     async def begun() -> None:
         async with opened(data, OfflineChatModel(), Clock()) as agent:
             what: open_forget.Begun = {
@@ -128,48 +123,46 @@ def test_doctor_reports_an_unfinished_forget(capsys: Capture, data: Path) -> Non
             }
             await open_forget.begin(agent.store, agent.scope, what, [])
 
-    circadian(capsys, "send", "My name is Zora.", "--from", "Zora", "--data", data)
+    run("send", "My name is Zora.", "--from", "Zora")
     asyncio.run(begun())
-    done = circadian(capsys, "doctor", "--data", data, "--json")
+    done = run("doctor", "--json")
     assert done.status == 1
     assert "`circadian forget 'Zora' --yes`" in checks(done)["forget"]["detail"]
-    assert circadian(capsys, "forget", "Zora", "--yes", "--data", data).status == 0
-    assert circadian(capsys, "doctor", "--data", data).status == 0
+    assert run("forget", "Zora", "--yes").status == 0
+    assert run("doctor").status == 0
 
 
-def test_doctor_finds_nothing_wrong_without_a_data_folder(capsys: Capture, data: Path) -> None:
-    done = circadian(capsys, "doctor", "--data", data)
+def test_doctor_finds_nothing_wrong_without_a_data_folder(run: Run, data: Path) -> None:
+    done = run("doctor")
     assert (done.status, done.err) == (0, "")
     line = next(line for line in done.out.splitlines() if line.startswith("note"))
     assert line.split(maxsplit=3)[:3] == ["note", "data", "folder"]
     assert line.endswith("  none yet: circadian send makes one")
     assert "embedder        offline" in done.out
-    assert circadian(capsys, "doctor", "--data", data, "--json").document["ok"]
+    assert run("doctor", "--json").document["ok"]
     assert not data.exists()
 
 
-def test_doctor_finds_a_file_in_place_of_the_data_folder(capsys: Capture, data: Path) -> None:
+def test_doctor_finds_a_file_in_place_of_the_data_folder(run: Run, data: Path) -> None:
     data.write_text("in the way")
-    done = circadian(capsys, "doctor", "--data", data)
+    done = run("doctor")
     assert done.status == 1
     assert "problem  data folder" in done.out
 
 
-def test_call_asks_the_embedder_of_the_folder(
-    capsys: Capture, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command = ("doctor", "--data", data, "--model", "offline")
-    with serving(monkeypatch) as server:
-        args = ("--data", data, "--model", "offline", "--embedder", "openai:none")
-        circadian(capsys, "send", "Hello", *args)
-        server.embedded.clear()
-        assert " openai:none, --call asks it\n" in circadian(capsys, *command).out
-        assert server.embedded == []
-        called = circadian(capsys, *command, "--call", "--json")
-        told = checks(called)["embedder"]["detail"]
-        assert re.fullmatch(r"openai:none, it embeds in [\d,]+ ms, about 1 token, 8 numbers", told)
-        server.embedding_errors.append(error(401, "no such key"))
-        refused = circadian(capsys, *command, "--call", "--json")
+def test_call_asks_the_embedder_of_the_folder(run: Run, serve: Serve) -> None:
+    command = ("doctor", "--model", "offline")
+    server = serve()
+    args = ("--model", "offline", "--embedder", "openai:none")
+    run("send", "Hello", *args)
+    server.embedded.clear()
+    assert " openai:none, --call asks it\n" in run(*command).out
+    assert server.embedded == []
+    called = run(*command, "--call", "--json")
+    told = checks(called)["embedder"]["detail"]
+    assert re.fullmatch(r"openai:none, it embeds in [\d,]+ ms, about 1 token, 8 numbers", told)
+    server.embedding_errors.append(error(401, "no such key"))
+    refused = run(*command, "--call", "--json")
     assert len(server.embedded) == 2
     assert refused.status == 1
     (wrong,) = [check for check in refused.document["checks"] if not check["ok"]]
@@ -178,9 +171,9 @@ def test_call_asks_the_embedder_of_the_folder(
     assert "no such key" in wrong["detail"]
 
 
-def test_another_embedder_than_the_recorded_one_names_reindex(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "send", "Hello", "--data", data)
-    done = circadian(capsys, "doctor", "--data", data, "--embedder", "openai:none", "--json")
+def test_another_embedder_than_the_recorded_one_names_reindex(run: Run) -> None:
+    run("send", "Hello")
+    done = run("doctor", "--embedder", "openai:none", "--json")
     found = checks(done)
     assert done.status == 1
     assert {name for name, check in found.items() if not check["ok"]} == {"agent"}
@@ -188,32 +181,30 @@ def test_another_embedder_than_the_recorded_one_names_reindex(capsys: Capture, d
     assert found["facts.db"]["ok"]
 
 
-def test_memories_without_a_vector_are_a_note_that_names_reindex(
-    capsys: Capture, data: Path
-) -> None:
-    circadian(capsys, "send", "Hello", "--data", data)
+def test_memories_without_a_vector_are_a_note_that_names_reindex(run: Run, data: Path) -> None:
+    run("send", "Hello")
     kind = "offline, 256 numbers each"
-    found = checks(circadian(capsys, "doctor", "--data", data, "--json"))["vectors"]
+    found = checks(run("doctor", "--json"))["vectors"]
     assert found == {"name": "vectors", "ok": True, "detail": f"none is missing ({kind})"}
     unembedded(data, "Ada keeps bees")
-    done = circadian(capsys, "doctor", "--data", data, "--json")
+    done = run("doctor", "--json")
     assert (done.status, checks(done)["vectors"]["note"]) == (0, True)
     assert checks(done)["vectors"]["detail"] == (
         f"1 memory waits for one ({kind}), found by words until `circadian reindex`"
     )
-    circadian(capsys, "reindex", "--data", data)
-    assert "note" not in checks(circadian(capsys, "doctor", "--data", data, "--json"))["vectors"]
+    run("reindex")
+    assert "note" not in checks(run("doctor", "--json"))["vectors"]
 
 
 def test_vectors_of_another_length_than_those_kept_are_a_problem(
-    capsys: Capture, data: Path, monkeypatch: Patch
+    run: Run, serve: Serve, data: Path
 ) -> None:
-    with serving(monkeypatch):
-        args = ("--data", data, "--model", "offline", "--embedder", "openai:none")
-        circadian(capsys, "send", "Hello", *args)
-        head = json.loads((data / "folder.json").read_text())
-        (data / "folder.json").write_text(json.dumps({**head, "dimension": 5}))
-        found = checks(circadian(capsys, "doctor", *args, "--call", "--json"))["embedder"]
+    serve()
+    args = ("--model", "offline", "--embedder", "openai:none")
+    run("send", "Hello", *args)
+    head = json.loads((data / "folder.json").read_text())
+    (data / "folder.json").write_text(json.dumps({**head, "dimension": 5}))
+    found = checks(run("doctor", *args, "--call", "--json"))["embedder"]
     assert not found["ok"]
     assert found["detail"] == (
         "openai:none gives vectors of 8 numbers, and those kept have 5: "
@@ -228,10 +219,10 @@ def unembedded(data: Path, text: str) -> None:
     table.close()
 
 
-def test_doctor_finds_a_damaged_database(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "send", "Hello", "--data", data)
+def test_doctor_finds_a_damaged_database(run: Run, data: Path) -> None:
+    run("send", "Hello")
     (data / "store.db").write_bytes(b"not a database" * 100)
-    done = circadian(capsys, "doctor", "--data", data)
+    done = run("doctor")
     assert done.status == 1
     assert "problem  store.db" in done.out
 
@@ -246,31 +237,31 @@ def test_doctor_finds_a_damaged_database(capsys: Capture, data: Path) -> None:
     ],
 )
 def test_a_damaged_record_is_one_line_that_names_it(
-    capsys: Capture, data: Path, kind: str, value: str, told: str
+    run: Run, data: Path, kind: str, value: str, told: str
 ) -> None:
-    circadian(capsys, "send", "Anna Berg grows beans.", "--from", "Ada", "--data", data)
-    circadian(capsys, "sleep", "--data", data)
+    run("send", "Anna Berg grows beans.", "--from", "Ada")
+    run("sleep")
     change = f"UPDATE store SET value = CAST({value} AS BLOB) WHERE prefix LIKE '%.{kind}.%'"
     change = f"UPDATE memories SET payload = {value}" if kind == "fact" else change
     with closing(sqlite3.connect(data / f"{'facts' if kind == 'fact' else 'store'}.db")) as opened:
         opened.execute(change)
         opened.commit()
     commands = (["status"], ["doctor"], ["tick"], ["log"], ["recall", "--all"], ["forget", "beans"])
-    ran = [circadian(capsys, *command, "--data", data) for command in commands]
+    ran = [run(*command) for command in commands]
     assert [done.err for done in ran if done.status and told not in done.out + done.err] == []
     assert any(done.status for done in ran)
 
 
-def test_doctor_names_the_process_that_holds_the_agent(capsys: Capture, data: Path) -> None:
-    circadian(capsys, "send", "Hello", "--data", data)
+def test_doctor_names_the_process_that_holds_the_agent(run: Run, data: Path) -> None:
+    run("send", "Hello")
     with held(data, role="test"):
-        done = circadian(capsys, "doctor", "--data", data)
+        done = run("doctor")
     assert done.status == 0
     assert f"process {os.getpid()} (test)" in done.out
 
 
-def test_absent_additions_are_no_problem(capsys: Capture, data: Path) -> None:
-    found = checks(circadian(capsys, "doctor", "--data", data, "--json"))
+def test_absent_additions_are_no_problem(run: Run) -> None:
+    found = checks(run("doctor", "--json"))
     assert [found[name]["ok"] for name in ("working folder", "extensions", "MCP servers")] == [
         *(True, True, True)
     ]
@@ -280,15 +271,13 @@ def test_absent_additions_are_no_problem(capsys: Capture, data: Path) -> None:
     )
 
 
-def test_additions_are_tried_and_counted(
-    capsys: Capture, data: Path, tmp_path: Path, monkeypatch: Patch
-) -> None:
+def test_additions_are_tried_and_counted(run: Run, tmp_path: Path, monkeypatch: Patch) -> None:
     (tmp_path / "files").mkdir()
     monkeypatch.setenv("CIRCADIAN_FOLDER", str(tmp_path / "files"))
     monkeypatch.setenv("CIRCADIAN_EXTENSIONS", "tests.support.launching")
     monkeypatch.setenv("CIRCADIAN_BREAKER_FAILURES", "1")
     monkeypatch.setenv("CIRCADIAN_BREAKER_SECONDS", "2.5")
-    done = circadian(capsys, "doctor", "--data", data, "--json")
+    done = run("doctor", "--json")
     found = checks(done)
     assert done.status == 0
     assert found["working folder"]["detail"] == f"{tmp_path / 'files'}, 7 tools"
@@ -299,13 +288,13 @@ def test_additions_are_tried_and_counted(
 
 
 def test_mcp_servers_are_started_and_their_tools_counted(
-    capsys: Capture, data: Path, tmp_path: Path, monkeypatch: Patch
+    run: Run, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     file = tmp_path / "mcp.json"
     server = {"command": sys.executable, "args": [str(mcp_server.__file__)]}
     file.write_text(json.dumps({"servers": {"weather": server}}))
     monkeypatch.setenv("CIRCADIAN_MCP", str(file))
-    found = checks(circadian(capsys, "doctor", "--data", data, "--json"))["MCP servers"]
+    found = checks(run("doctor", "--json"))["MCP servers"]
     assert found["ok"], found["detail"]
     assert found["detail"].startswith(f"{file}, ")
 
@@ -319,11 +308,11 @@ def test_mcp_servers_are_started_and_their_tools_counted(
     ],
 )
 def test_a_broken_addition_is_a_problem_and_the_other_checks_run(
-    capsys: Capture, data: Path, monkeypatch: Patch, variable: str, name: str, problem: str
+    run: Run, monkeypatch: Patch, variable: str, name: str, problem: str
 ) -> None:
-    circadian(capsys, "send", "Hello", "--data", data)
+    run("send", "Hello")
     monkeypatch.setenv(variable, "nowhere_to_be_found")
-    done = circadian(capsys, "doctor", "--data", data, "--json")
+    done = run("doctor", "--json")
     found = checks(done)
     assert (done.status, done.document["ok"]) == (1, False)
     assert (found[name]["ok"], problem in found[name]["detail"]) == (False, True)
@@ -333,7 +322,7 @@ def test_a_broken_addition_is_a_problem_and_the_other_checks_run(
 
 
 def test_a_tool_with_a_name_that_the_working_folder_has_is_a_problem(
-    capsys: Capture, data: Path, tmp_path: Path, monkeypatch: Patch
+    run: Run, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     module = f"clash_{tmp_path.name}"
     (tmp_path / f"{module}.py").write_text(
@@ -345,21 +334,19 @@ def test_a_tool_with_a_name_that_the_working_folder_has_is_a_problem(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("CIRCADIAN_FOLDER", str(tmp_path / "files"))
     monkeypatch.setenv("CIRCADIAN_EXTENSIONS", module)
-    found = checks(circadian(capsys, "doctor", "--data", data, "--json"))
+    found = checks(run("doctor", "--json"))
     assert found["working folder"]["ok"]
     assert not found["extensions"]["ok"]
     assert "two tools are named 'read_file'" in found["extensions"]["detail"]
 
 
-def test_an_agent_that_cannot_be_read_is_a_problem(
-    capsys: Capture, data: Path, clock: Clock
-) -> None:
+def test_an_agent_that_cannot_be_read_is_a_problem(run: Run, data: Path, clock: Clock) -> None:
     async def edit() -> None:
         async with opened(data, OfflineChatModel(), clock) as agent:
             await agent.ainvoke(said("Hi"))
             await agent.aupdate_state(None, {"goals": {"goal_1_0": {"id": "goal_1_0"}}})
 
     asyncio.run(edit())
-    done = circadian(capsys, "doctor", "--data", data, "--json")
+    done = run("doctor", "--json")
     assert done.status == 1
     assert "wrong goals.goal_1_0" in checks(done)["agent"]["detail"]

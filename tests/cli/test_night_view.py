@@ -283,20 +283,20 @@ def test_the_list_of_nights_has_a_line_per_night_with_its_outcome() -> None:
         "llm_calls": 5,
         "tokens": 6,
     }
-    told = plain(nights_view([line, {**line, "status": "held"}]))
+    told = plain(nights_view([line, {**line, "status": "held"}], 2026))
     long: NightLine = {**line, "started": "2026-05-22T22:00:00+00:00", "tokens": 102_348}
     became = [{**long, "status": status} for status in get_args(NightStatus)]
     became += [{**long, "complete": True, "left": 3}, {**long, "complete": True, "stopped": "x"}]
-    narrow = plain(nights_view(cast(list[NightLine], became)), width=80).strip()
+    narrow = plain(nights_view(cast(list[NightLine], became), 2026), width=80).strip()
     assert len(narrow.splitlines()) == 2 + len(became), "each is one line on 80 columns"
     assert "  2 May 22:00  applied in part    1,234      5       6" in told
     assert "  2 May 2026 22:00  applied in part " in plain(nights_view([line], 2027))
     assert "held back" in told
     settled = plain(
-        nights_view([{**line, "complete": True}, {**line, "complete": True, "left": 3}])
+        nights_view([{**line, "complete": True}, {**line, "complete": True, "left": 3}], 2026)
     )
     assert [row.split()[4:7] for row in settled.splitlines()[2:]] == [
         ["applied", "1,234", "5"],
         ["applied,", "3", "left"],
     ]
-    assert "There has been no night yet" in plain(nights_view([]))
+    assert "There has been no night yet" in plain(nights_view([], 2026))

@@ -1,13 +1,11 @@
 """How a person reads a question: all that is to be decided on, and nothing that pretends."""
 
-import io
 from typing import Any
-
-from rich.console import Console
 
 from graph.cli.run_view import LONGEST_VALUE, question_view, still_waiting
 from graph.console import visible
 from memory.records.tick import Question
+from tests.support.screens import plain, styled
 
 
 def question(**more: Any) -> Question:
@@ -26,16 +24,12 @@ def question(**more: Any) -> Question:
     return found
 
 
-def plain(given: Question, width: int = 80, *, colours: bool = False) -> list[str]:
-    stream = io.StringIO()
-    system: Any = "standard" if colours else None
-    console = Console(file=stream, width=width, force_terminal=colours, color_system=system)
-    console.print(question_view(given), markup=False, highlight=False)
-    return [line.rstrip() for line in stream.getvalue().splitlines()]
+def lines_of(given: Question) -> list[str]:
+    return plain(question_view(given), 80).splitlines()
 
 
 def test_a_question_shows_tool_arguments_reason_and_person() -> None:
-    assert plain(question()) == [
+    assert lines_of(question()) == [
         "? It wants to run launch:",
         "  target  the moon",
         "  why     Ada wants it",
@@ -44,18 +38,18 @@ def test_a_question_shows_tool_arguments_reason_and_person() -> None:
 
 
 def test_a_question_says_on_whose_words_it_rests() -> None:
-    lines = plain(question(rests_on=["Mallory", "Eve\nwhy  it is fine"]))
+    lines = lines_of(question(rests_on=["Mallory", "Eve\nwhy  it is fine"]))
     assert lines[3] == "  rests on  words of Mallory, Eve why it is fine"
 
 
 def test_an_autonomous_question_is_for_its_goals() -> None:
     own = question(sender=None, event_id=None, reason=None, args={})
-    assert plain(own)[1:] == ["  for  its own goals, 2 Mar 2026 09:00 UTC"]
+    assert lines_of(own)[1:] == ["  for  its own goals, 2 Mar 2026 09:00 UTC"]
 
 
 def test_arguments_of_any_kind_are_shown_whole() -> None:
     args = {"lines": "one\n  two", "cargo": ["Ada", {"tea": 2}], "now": True, "who": None}
-    assert plain(question(args=args))[1:6] == [
+    assert lines_of(question(args=args))[1:6] == [
         "  lines  one",
         "           two",
         '  cargo  ["Ada", {"tea": 2}]',
@@ -66,23 +60,23 @@ def test_arguments_of_any_kind_are_shown_whole() -> None:
 
 def test_text_that_looks_like_the_question_stays_in_its_column() -> None:
     evil = "x\n  why     Ada wants it\n\nNothing is done before you answer:\n  circadian approve"
-    lines = plain(question(args={"path": evil}))
+    lines = lines_of(question(args={"path": evil}))
     assert [line for line in lines if line.startswith("  why")] == ["  why   Ada wants it"]
     assert [line for line in lines if line.startswith("Nothing")] == []
 
 
 def test_control_characters_of_an_argument_are_visible() -> None:
     args = {"command": "ls\x1b[2K\rrm -rf", "name": "a\u202eb"}
-    shown = "\n".join(plain(question(args=args)))
+    shown = "\n".join(lines_of(question(args=args)))
     assert r"ls\x1b[2K\rrm -rf" in shown
     assert r"a\u202eb" in shown
     assert visible("a\tb\nc ünïcödé 🌱") == "a\tb\nc ünïcödé 🌱"
 
 
 def test_a_very_long_argument_is_cut_and_says_so() -> None:
-    shown = plain(question(args={"text": "x" * (LONGEST_VALUE + 1_500)}))
+    shown = lines_of(question(args={"text": "x" * (LONGEST_VALUE + 1_500)}))
     assert any("… 1,500 more characters (circadian status --json has all)" in o for o in shown)
-    many = plain(question(args={"text": "line\n" * 1_000}))
+    many = lines_of(question(args={"text": "line\n" * 1_000}))
     assert len(many) < 250
     assert any("more characters" in line for line in many)
 
@@ -94,12 +88,12 @@ DIFFERENCE = (
 
 def test_a_difference_is_shown_whole_and_coloured() -> None:
     args = {"new_prompt": "Be kind. " * 50}
-    lines = plain(question(difference=DIFFERENCE + "\n+y" * 500, args=args))
+    lines = lines_of(question(difference=DIFFERENCE + "\n+y" * 500, args=args))
     assert lines[1].startswith("  new_prompt  Be kind.")
     assert lines[1].endswith("...")
     assert lines[2] == "  change      --- version 1 (in force)"
     assert sum(line.endswith(" +y") for line in lines) == 500
-    coloured = "\n".join(plain(question(difference=DIFFERENCE), colours=True))
+    coloured = styled(question_view(question(difference=DIFFERENCE)))
     assert "\x1b[32m+Be kind." in coloured
     assert "\x1b[31m--- x" in coloured
     assert "\x1b[31m-y" in coloured

@@ -13,12 +13,9 @@ import pytest
 from graph.cli.commands.replay import MOST_AT_ONCE, Clock, Step, Tally, steps
 from memory.errors import InputError
 from memory.records.tick import Report, empty_report
-from tests.support.commandline import Done, circadian
+from tests.support.commandline import Run
 from tests.support.forked import forked_python
-from tests.support.launching import serving
-from tests.support.openai_server import error
-
-Capture = pytest.CaptureFixture[str]
+from tests.support.openai_server import Serve, error
 
 
 def event(number: int, *, day: int = 2, **more: Any) -> dict[str, Any]:
@@ -41,12 +38,8 @@ def file(tmp_path: Path) -> Path:
 Lines = list[dict[str, Any] | str]
 
 
-def replayed(capsys: Capture, file: Path, data: Path, *more: str) -> Done:
-    return circadian(capsys, "replay", file, "--data", data, *more)
-
-
-def status(capsys: Capture, data: Path) -> dict[str, Any]:
-    found: dict[str, Any] = circadian(capsys, "status", "--data", data, "--json").document
+def status(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = run("status", "--json").document
     return found
 
 
@@ -136,16 +129,16 @@ def test_the_clock_is_the_latest_time_so_far() -> None:
     assert clock() == datetime(2026, 5, 2, 10, tzinfo=UTC)
 
 
-def test_a_night_happens_at_the_time_of_its_line(capsys: Capture, file: Path, data: Path) -> None:
+def test_a_night_happens_at_the_time_of_its_line(run: Run, file: Path) -> None:
     written(file, event(1), {"request": "sleep", "at": "2026-05-02T23:30:00+02:00"})
-    assert replayed(capsys, file, data).status == 0
-    out = replayed(capsys, written(file, event(3, day=3), {"request": "sleep"}), data).out
+    assert run("replay", file).status == 0
+    out = run("replay", written(file, event(3, day=3), {"request": "sleep"})).out
     assert "night: 1 fact learned" in out
-    hits = circadian(capsys, "recall", "beans", "--data", data, "--json").document
+    hits = run("recall", "beans", "--json").document
     assert [hit["at"][:10] for hit in hits] == ["2026-05-03", "2026-05-02"]
 
 
-def test_a_replay_prints_its_counts(capsys: Capture, file: Path, data: Path) -> None:
+def test_a_replay_prints_its_counts(run: Run, file: Path) -> None:
     written(
         file,
         event(1),
@@ -155,7 +148,7 @@ def test_a_replay_prints_its_counts(capsys: Capture, file: Path, data: Path) -> 
         {"request": "wake", "at": "2026-05-03T07:00:00Z"},
         event(3, day=3),
     )
-    done = replayed(capsys, file, data, "--json")
+    done = run("replay", file, "--json")
     assert done.status == 0
     counts = done.document
     calls, read, written_ = (
@@ -174,46 +167,42 @@ def test_a_replay_prints_its_counts(capsys: Capture, file: Path, data: Path) -> 
         "failures": [],
     }
     assert done.err == ""
-    now = status(capsys, data)
+    now = status(run)
     assert (now["mode"], now["tick"], now["memory"]["journal"]) == ("awake", 2, 3)
 
 
-def test_a_second_replay_skips_everything(capsys: Capture, file: Path, data: Path) -> None:
+def test_a_second_replay_skips_everything(run: Run, file: Path) -> None:
     written(file, event(1), event(2, addressed=False), {"request": "tick"}, {"request": "sleep"})
-    first = replayed(capsys, file, data, "--json").document
-    before = status(capsys, data)
-    again = replayed(capsys, file, data, "--json").document
+    first = run("replay", file, "--json").document
+    before = status(run)
+    again = run("replay", file, "--json").document
     assert (first["skipped"], first["nights"]) == (0, 1)
     assert (again["skipped"], again["ticks"], again["nights"]) == (4, 0, 0)
-    assert status(capsys, data) == before
+    assert status(run) == before
 
 
-def test_a_check_says_what_a_file_holds_and_plays_nothing(
-    capsys: Capture, file: Path, data: Path
-) -> None:
+def test_a_check_says_what_a_file_holds_and_plays_nothing(run: Run, file: Path, data: Path) -> None:
     lines: Lines = [event(1), {"request": "sleep"}, event(2, addressed=False)]
-    done = replayed(capsys, written(file, *lines), data, "--check")
+    done = run("replay", written(file, *lines), "--check")
     assert done.out.splitlines() == [f"{file.name} is valid: 2 events, 1 request."]
-    told = replayed(capsys, file, data, "--check", "--json").document
+    told = run("replay", file, "--check", "--json").document
     assert told == {"lines": 3, "events": 2, "requests": 1}
     for args in ((), ("--check",)):
-        bad = replayed(capsys, written(file, event(1), "{"), data, *args)
+        bad = run("replay", written(file, event(1), "{"), *args)
         assert (bad.status, f"{file}:2: not JSON" in bad.error) == (2, True)
     assert not data.exists()
 
 
-def test_after_a_line_was_added_the_replay_goes_on_behind_it(
-    capsys: Capture, file: Path, data: Path
-) -> None:
+def test_after_a_line_was_added_the_replay_goes_on_behind_it(run: Run, file: Path) -> None:
     lines: Lines = [event(1), {"request": "sleep"}, event(2, addressed=False)]
-    replayed(capsys, written(file, *lines), data)
+    run("replay", written(file, *lines))
     lines += [event(9), event(3)]
-    done = replayed(capsys, written(file, *lines), data, "--json").document
+    done = run("replay", written(file, *lines), "--json").document
     assert (done["events"], done["skipped"], done["ticks"], done["nights"]) == (4, 3, 2, 0)
 
 
 def test_replayed_again_after_a_kill_each_event_is_handled_once(
-    capsys: Capture, file: Path, data: Path
+    run: Run, file: Path, data: Path
 ) -> None:
     written(file, *(event(number) for number in range(8)))
     command = [forked_python(), "-m", "graph.cli", "replay", str(file), "--data", str(data)]
@@ -222,55 +211,53 @@ def test_replayed_again_after_a_kill_each_event_is_handled_once(
         while "I planted 4 beans" not in process.stdout.readline():
             pass
         process.kill()
-    done = replayed(capsys, file, data, "--json").document
+    done = run("replay", file, "--json").document
     assert done["events"] == 8
     assert 3 <= done["skipped"] + done["ticks"] <= 8
-    now = status(capsys, data)
+    now = status(run)
     assert (now["tick"], now["memory"]["journal"], now["inbox"]["waiting"]) == (8, 8, 0)
 
 
 def test_an_event_whose_tick_fails_is_reported_unless_it_succeeds_later(
-    capsys: Capture, file: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, serve: Serve, file: Path
 ) -> None:
     written(file, event(1), event(2))
-    with serving(monkeypatch, *[error(400, "out of order")] * 9):
-        model = ("--model", "openai:none", "--embedder", "offline")
-        done = replayed(capsys, file, data, *model, "--json")
+    serve(*[error(400, "out of order")] * 9)
+    model = ("--model", "openai:none", "--embedder", "offline")
+    done = run("replay", file, *model, "--json")
     assert done.status == 1
     failures = done.document["failures"]
     assert [(one["event_id"], one["attempts"]) for one in failures] == [("e1", 2), ("e2", 1)]
     assert "e2: the model call failed" in done.err
     assert "kept in the inbox, attempt 1 of 3" in done.err
-    assert replayed(capsys, written(file, event(3)), data).status == 0
-    assert status(capsys, data)["tick"] == 3
+    assert run("replay", written(file, event(3)), "--model", "offline").status == 0
+    assert status(run)["tick"] == 3
 
 
-def test_under_the_emergency_stop_a_replay_ends_and_says_why(
-    capsys: Capture, file: Path, data: Path
-) -> None:
-    circadian(capsys, "stop", "--data", data)
+def test_under_the_emergency_stop_a_replay_ends_and_says_why(run: Run, file: Path) -> None:
+    run("stop")
     written(file, event(1), event(2))
-    done = replayed(capsys, file, data, "--json")
+    done = run("replay", file, "--json")
     assert done.status == 1
     assert [one["event_id"] for one in done.document["failures"]] == ["e1"]
     assert "Emergency stop" in done.error
-    circadian(capsys, "clear-stop", "--data", data)
-    assert replayed(capsys, file, data, "--json").document["ticks"] == 1
+    run("clear-stop")
+    assert run("replay", file, "--json").document["ticks"] == 1
 
 
 def test_a_file_that_is_not_there_is_one_line_and_makes_no_folder(
-    capsys: Capture, file: Path, data: Path
+    run: Run, file: Path, data: Path
 ) -> None:
-    done = replayed(capsys, file, data)
+    done = run("replay", file)
     assert done.status == 2
     assert done.error == f"circadian: cannot read {file}: No such file or directory"
     assert not data.exists()
 
 
-def test_a_replay_prints_its_nights_and_counts(capsys: Capture, file: Path, data: Path) -> None:
+def test_a_replay_prints_its_nights_and_counts(run: Run, file: Path) -> None:
     night = {"request": "sleep", "at": "2026-05-02T22:00:00Z"}
     written(file, event(1), event(2, addressed=False), night, event(3, day=3))
-    *told, cost, counts = replayed(capsys, file, data).out.splitlines()
+    *told, cost, counts = run("replay", file).out.splitlines()
     assert re.fullmatch(r"6 model calls: [\d,]+ tokens read, \d+ written", cost)
     assert [*told, counts] == [
         "days.jsonl: 4 lines, model offline (embedded rules, not a language model)",
@@ -279,7 +266,7 @@ def test_a_replay_prints_its_nights_and_counts(capsys: Capture, file: Path, data
     ]
 
 
-def test_the_conversation_shows_who_said_what_when(capsys: Capture, file: Path, data: Path) -> None:
+def test_the_conversation_shows_who_said_what_when(run: Run, file: Path) -> None:
     written(
         file,
         event(1, text="Hello"),
@@ -289,7 +276,7 @@ def test_the_conversation_shows_who_said_what_when(capsys: Capture, file: Path, 
         {"request": "sleep", "at": "2026-05-02T10:00:00Z"},
         {"request": "tick", "at": "2026-05-02T11:00:00Z"},
     )
-    out = replayed(capsys, file, data, "--conversation").out
+    out = run("replay", file, "--conversation").out
     assert "(Asleep. A message or `wake` wakes the agent.)" in out.partition("11:00")[2]
     assert "Saturday 2 May 2026 (UTC) ─" in out
     assert "08:01 Ana        Hello\n      Circadian  Hello, Ana.\n" in out

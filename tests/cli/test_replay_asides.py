@@ -1,6 +1,5 @@
 """Replaying what gets no answer: events left alone, questions, looks back, a model that is down."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,71 +8,51 @@ import pytest
 from graph.cli.commands.replay import Clock, Player, Step, Tally, play, steps
 from memory.models.offline.model import OfflineChatModel
 from memory.records.tick import Report, empty_report
+from tests.cli.test_replay import event, written
+from tests.cli.test_replay import file as file
 from tests.support import clock as clocks
 from tests.support.agents import opened
-from tests.support.commandline import Done, circadian
-from tests.support.launching import LAUNCH, Launches, asking, serving
-from tests.support.openai_server import text
+from tests.support.commandline import Done, Run
+from tests.support.launching import LAUNCH, Launches, asking
+from tests.support.openai_server import Serve, text
 
-Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
 
 
-def event(number: int, **more: Any) -> dict[str, Any]:
-    at = f"2026-05-02T{8 + number // 60:02d}:{number % 60:02d}:00Z"
-    return {"id": f"e{number}", "at": at, "sender": "Ana", "text": f"Hello {number}"} | more
+def replayed(run: Run, file: Path, lines: list[dict[str, Any]], *more: str) -> Done:
+    return run("replay", written(file, *lines), *more)
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "day.jsonl"
-
-
-def write(file: Path, lines: list[dict[str, Any]]) -> None:
-    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-
-
-def replayed(
-    capsys: Capture, file: Path, data: Path, lines: list[dict[str, Any]], *more: str
-) -> Done:
-    write(file, lines)
-    return circadian(capsys, "replay", file, "--data", data, *more)
-
-
-def test_ignored_events_are_counted_and_end_nothing(
-    capsys: Capture, file: Path, data: Path
-) -> None:
+def test_ignored_events_are_counted_and_end_nothing(run: Run, file: Path) -> None:
     lines = [event(1), event(2, sender="circadian"), event(3)]
-    done = replayed(capsys, file, data, lines)
+    done = replayed(run, file, lines)
     assert (done.status, done.err) == (0, "")
     assert done.out.splitlines()[-1] == (
         "3 events: 2 ticks, 0 overheard, 1 left alone, 0 lines skipped, 0 nights"
     )
-    again = replayed(capsys, file, data, lines, "--json").document
+    again = replayed(run, file, lines, "--json").document
     assert (again["skipped"], again["ignored"], again["failures"]) == (3, 0, [])
 
 
-def test_the_conversation_says_why_one_is_left_alone(
-    capsys: Capture, file: Path, data: Path
-) -> None:
+def test_the_conversation_says_why_one_is_left_alone(run: Run, file: Path) -> None:
     own = event(1, sender="circadian")
-    out = replayed(capsys, file, data, [own], "--conversation").out
+    out = replayed(run, file, [own], "--conversation").out
     assert "(left alone: circadian is the assistant itself (setting names).)" in out
 
 
 def test_a_question_does_not_end_a_replay_and_is_counted_while_it_waits(
-    capsys: Capture, file: Path, data: Path, launches: Launches, monkeypatch: Patch
+    run: Run, serve: Serve, file: Path, launches: Launches
 ) -> None:
     lines = [event(1), event(2), event(3)]
     mars = asking(("launch", {"target": "Mars"}))
-    with serving(monkeypatch, LAUNCH, mars, text("Hi."), text("It flies."), text("Flies too.")):
-        done = replayed(capsys, file, data, lines)
-        again = replayed(capsys, file, data, lines, "--json")
-        assert launches.done == []
-        questions = circadian(capsys, "status", "--data", data, "--json").document["approvals"]
-        for one in questions:
-            assert circadian(capsys, "approve", one["id"], "--data", data).status == 0
-        ended = replayed(capsys, file, data, lines, "--json").document
+    serve(LAUNCH, mars, text("Hi."), text("It flies."), text("Flies too."))
+    done = replayed(run, file, lines)
+    again = replayed(run, file, lines, "--json")
+    assert launches.done == []
+    questions = run("status", "--json").document["approvals"]
+    for one in questions:
+        assert run("approve", one["id"]).status == 0
+    ended = replayed(run, file, lines, "--json").document
     assert (done.status, done.err) == (0, "")
     assert done.out.splitlines()[-1] == (
         "3 events: 1 tick, 0 overheard, 0 lines skipped, 0 nights; "
@@ -86,29 +65,29 @@ def test_a_question_does_not_end_a_replay_and_is_counted_while_it_waits(
 
 
 def test_the_conversation_shows_each_question_once(
-    capsys: Capture, file: Path, data: Path, launches: Launches, monkeypatch: Patch
+    run: Run, serve: Serve, file: Path, launches: Launches
 ) -> None:
-    with serving(monkeypatch, LAUNCH, text("Hi."), text("Hi.")):
-        lines = [event(1), event(2), event(3)]
-        out = replayed(capsys, file, data, lines, "--conversation").out
+    serve(LAUNCH, text("Hi."), text("Hi."))
+    lines = [event(1), event(2), event(3)]
+    out = replayed(run, file, lines, "--conversation").out
     assert out.count("(a question waits: Run launch(target='the moon') (approve or refuse") == 1
     assert out.count("Circadian  Hi.") == 2
 
 
 def test_sent_messages_are_shown_without_an_empty_reply(
-    capsys: Capture, file: Path, data: Path, launches: Launches, monkeypatch: Patch
+    run: Run, serve: Serve, file: Path, launches: Launches
 ) -> None:
     sent = asking(("send_message", {"to": "Ben", "text": "Dinner is\x07 at seven."}))
-    with serving(monkeypatch, sent):
-        out = replayed(capsys, file, data, [event(1, sender="local")], "--conversation").out
+    serve(sent)
+    out = replayed(run, file, [event(1, sender="local")], "--conversation").out
     assert "→ Ben: Dinner is at seven.\n" in out
     assert "Circadian" not in out
 
 
-def test_a_look_at_its_own_work_is_no_reply(capsys: Capture, file: Path, data: Path) -> None:
+def test_a_look_at_its_own_work_is_no_reply(run: Run, file: Path) -> None:
     """After 25 ticks, the default, it looks back once."""
     lines = [event(number) for number in range(26)]
-    told = replayed(capsys, file, data, lines, "--conversation").out
+    told = replayed(run, file, lines, "--conversation").out
     assert told.count("(looks back at its own work") == 1
     assert told.count("Circadian  ") == 26
     assert "\n26 events: 27 ticks, " in told
@@ -133,7 +112,7 @@ class Down(Player):
 async def test_a_replay_ends_while_a_service_is_left_alone(
     file: Path, data: Path, attempts: int, runs: int
 ) -> None:
-    write(file, [event(number) for number in range(3)])
+    written(file, *(event(number) for number in range(3)))
     watcher, clock = Down(attempts), Clock()
     async with opened(data, OfflineChatModel(), clocks.Clock()) as agent:
         tally: Tally = await play(agent, list(steps(file)), clock, watcher)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from graph.api import AsyncAgent
 from graph.cli.commands.run import Lines, Watch
-from graph.console import Screen
+from graph.console import Screen, times_in
 from graph.following import follow
 from graph.use_cases.nights import labels_for
 from memory.errors import ModelError
-from memory.settings import Settings
 from tests.support.agents import night_model, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import calls, scripted
@@ -21,13 +21,16 @@ SLEEP = calls(("go_to_sleep", {"reasoning": "All is done\x1b[2J"}), text="Good \
 OVERHEARD = {"id": "h1", "text": "The gate closes", "sender": "Ben", "addressed": False}
 
 
+def watching(agent: AsyncAgent) -> Watch:
+    names = partial(labels_for, agent.context)
+    return Watch(Screen(json=False), agent.settings, agent.resources.clock, names)
+
+
 async def test_watch_shows_messages_tools_replies_and_why_it_sleeps(
     tmp_path: Path, clock: Clock, capsys: Capture
 ) -> None:
-    settings = Settings(time_zone="Asia/Tokyo")
-    model = scripted(SLEEP, otherwise=night_model)
-    async with opened(tmp_path, model, clock, settings=settings) as agent:
-        with Watch(Screen(json=False), settings, clock) as watch:
+    async with opened(tmp_path, scripted(SLEEP, otherwise=night_model), clock) as agent:
+        with times_in("Asia/Tokyo"), watching(agent) as watch:
             await agent.post(OVERHEARD)
             await follow(agent.context, said("Good night,\nall", channel="#home"), watch)
             watch.rests("Asleep. A message or `wake` wakes the agent.", "sleep")
@@ -52,9 +55,7 @@ async def test_watch_shows_a_night_with_texts_in_place_of_ids(
     async with opened(tmp_path, model, clock) as agent:
         await agent.ainvoke(said("I grow beans on plot 7", "Ada", id="e1"))
         capsys.readouterr()
-        with Watch(
-            Screen(json=False), Settings(), clock, partial(labels_for, agent.context)
-        ) as watch:
+        with watching(agent) as watch:
             await follow(agent.context, {"request": "sleep"}, watch)
     scored = capsys.readouterr().out.partition("Scored 1 journal entry")[2].splitlines()[1]
     assert "I grow beans on plot 7" in scored
@@ -65,9 +66,8 @@ async def test_watch_shows_a_repeated_error_once(
     tmp_path: Path, clock: Clock, capsys: Capture
 ) -> None:
     model = scripted(*[ModelError("no answer")] * 2, "Here I am.")
-    settings = Settings()
     async with opened(tmp_path, model, clock) as agent:
-        with Watch(Screen(json=False), settings, clock) as watch:
+        with watching(agent) as watch:
             await agent.post({"id": "e1", "text": "Hi", "sender": "Ada"})
             for _ in range(3):
                 await follow(agent.context, {}, watch)

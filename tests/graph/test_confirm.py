@@ -1,5 +1,6 @@
 """A person is asked before a dangerous tool runs, and it runs once."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,15 @@ def launches() -> Launches:
     return Launches()
 
 
+@pytest.fixture
+def opening(opening: Opening, launches: Launches) -> Opening:
+    """Opens an agent that may launch, unless it is given other tools."""
+    return partial(opening, tools=[launches.tool])
+
+
 async def test_nothing_runs_before_a_person_answers(opening: Opening, launches: Launches) -> None:
     model = asking()
-    async with opening(model, tools=[launches.tool]) as agent:
+    async with opening(model) as agent:
         output = await agent.ainvoke(said("Launch it", id="e1"))
         [question] = await questions(agent)
     assert launches.done == []
@@ -48,7 +55,7 @@ async def test_nothing_runs_before_a_person_answers(opening: Opening, launches: 
 async def test_the_interrupt_is_answered_as_clients_do(
     opening: Opening, launches: Launches, answer: Any
 ) -> None:
-    async with opening(asking("It flies."), tools=[launches.tool]) as agent:
+    async with opening(asking("It flies.")) as agent:
         await agent.ainvoke(said("Launch it"))
         output = await agent.ainvoke(Command(resume=answer))
         assert await questions(agent) == output["report"]["questions"] == []
@@ -58,7 +65,7 @@ async def test_the_interrupt_is_answered_as_clients_do(
 
 
 async def test_a_malformed_answer_is_asked_for_again(opening: Opening, launches: Launches) -> None:
-    async with opening(asking("It flies."), tools=[launches.tool]) as agent:
+    async with opening(asking("It flies.")) as agent:
         await agent.ainvoke(said("Launch it"))
         again = await agent.ainvoke(Command(resume={"decision": "perhaps"}))
         assert "not an answer" in again["__interrupt__"][0].value["problem"]
@@ -75,7 +82,7 @@ async def test_an_edit_changes_what_runs_and_what_the_history_says(
     opening: Opening, launches: Launches
 ) -> None:
     model = asking("It flies.")
-    async with opening(model, tools=[launches.tool]) as agent:
+    async with opening(model) as agent:
         question = await asked(agent)
         await agent.approve(question["id"], {"target": "Mars"})
         history = (await agent.aget_state()).values["messages"]
@@ -87,7 +94,7 @@ async def test_an_edit_changes_what_runs_and_what_the_history_says(
 async def test_an_unknown_question_or_a_wrong_edit_changes_nothing(
     opening: Opening, launches: Launches
 ) -> None:
-    async with opening(asking(), tools=[launches.tool]) as agent:
+    async with opening(asking()) as agent:
         question = await asked(agent)
         with pytest.raises(InputError, match=f"no question 'ask_0' waits.*{question['id']}"):
             await agent.approve("ask_0")
@@ -101,7 +108,7 @@ async def test_new_input_is_answered_first_and_the_question_asked_again(
     opening: Opening, launches: Launches
 ) -> None:
     model = asking("Hello.", "It flies.")
-    async with opening(model, tools=[launches.tool]) as agent:
+    async with opening(model) as agent:
         question = await asked(agent, id="e1")
         output = await agent.ainvoke(said("Hello", id="e2"))
         assert [tick["event_id"] for tick in output["report"]["ticks"]] == ["e2"]
@@ -121,7 +128,7 @@ async def test_without_input_it_is_asked_again_and_no_model_is_called(
     opening: Opening, launches: Launches
 ) -> None:
     model = asking()
-    async with opening(model, tools=[launches.tool]) as agent:
+    async with opening(model) as agent:
         first = await agent.ainvoke(said("Launch it"))
         again = await agent.ainvoke(None)
     assert again["__interrupt__"][0].value["id"] == first["__interrupt__"][0].value["id"]
@@ -132,7 +139,7 @@ async def test_an_approved_tool_does_not_run_again_when_the_tick_fails_after_it(
     opening: Opening, launches: Launches
 ) -> None:
     model = asking(ModelError("down"), "It flies.")
-    async with opening(model, tools=[launches.tool]) as agent:
+    async with opening(model) as agent:
         question = await asked(agent)
         with pytest.raises(ModelError, match="down"):
             await agent.approve(question["id"])
@@ -142,7 +149,7 @@ async def test_an_approved_tool_does_not_run_again_when_the_tick_fails_after_it(
     assert "launched to the moon" in results(model)[0]
 
 
-async def test_calls_before_the_question_run_once(opening: Opening, launches: Launches) -> None:
+async def test_calls_before_the_question_run_once(opening: Opening) -> None:
     model = scripted(
         calls(
             ("add_goal", {"description": "Reach the moon"}),
@@ -152,7 +159,7 @@ async def test_calls_before_the_question_run_once(opening: Opening, launches: La
         "Hello.",
         "It flies.",
     )
-    async with opening(model, tools=[launches.tool]) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(said("Launch it"))
         state = (await agent.aget_state()).values
         assert [goal["description"] for goal in state["goals"].values()] == ["Reach the moon"]
@@ -168,7 +175,7 @@ async def test_calls_before_the_question_run_once(opening: Opening, launches: La
 async def test_only_one_dangerous_call_a_tick(opening: Opening, launches: Launches) -> None:
     twice = calls(("launch", {"target": "the moon"}), ("launch", {"target": "Mars"}))
     model = scripted(twice, ASK, "One flew.")
-    async with opening(model, settings=UNASKED, tools=[launches.tool]) as agent:
+    async with opening(model, settings=UNASKED) as agent:
         output = await agent.ainvoke(said("Launch both"))
     assert launches.done == ["the moon"]
     assert "one dangerous tool a tick" in results(model)[1]
@@ -179,7 +186,7 @@ async def test_only_one_dangerous_call_a_tick(opening: Opening, launches: Launch
 async def test_without_confirmation_it_runs_at_once_unless_the_task_is_building(
     opening: Opening, launches: Launches
 ) -> None:
-    async with opening(asking("Done.", ASK), settings=UNASKED, tools=[launches.tool]) as agent:
+    async with opening(asking("Done.", ASK), settings=UNASKED) as agent:
         await agent.ainvoke(said("Start the rocket now please"))
         assert launches.done == ["the moon"]
         output = await agent.ainvoke(said("Build me a rocket and then create a moon base"))
@@ -190,7 +197,7 @@ async def test_without_confirmation_it_runs_at_once_unless_the_task_is_building(
 async def test_too_many_questions_are_refused(opening: Opening, launches: Launches) -> None:
     model = asking(ASK, "It has to wait.")
     settings = Settings(max_questions=1)
-    async with opening(model, settings=settings, tools=[launches.tool]) as agent:
+    async with opening(model, settings=settings) as agent:
         await agent.ainvoke(said("Launch it", id="e1"))
         output = await agent.ainvoke(said("Launch it too", id="e2"))
     assert output["report"]["ticks"][0]["reply"] == "It has to wait."
@@ -198,10 +205,8 @@ async def test_too_many_questions_are_refused(opening: Opening, launches: Launch
     assert launches.done == []
 
 
-async def test_question_answer_and_deed_stand_in_the_log(
-    opening: Opening, launches: Launches
-) -> None:
-    async with opening(asking("It flies."), tools=[launches.tool]) as agent:
+async def test_question_answer_and_deed_stand_in_the_log(opening: Opening) -> None:
+    async with opening(asking("It flies.")) as agent:
         await agent.ainvoke(said("Launch it", id="e1"))
         await agent.ainvoke(Command(resume={"decision": "approve"}))
         log = await audit.read(agent.store, agent.scope)
@@ -256,7 +261,7 @@ async def test_wrong_arguments_do_not_use_up_the_one_dangerous_call(
     assert launches.done == ["the moon"]
 
 
-async def test_calls_after_a_refused_call_are_not_run(opening: Opening, launches: Launches) -> None:
+async def test_calls_after_a_refused_call_are_not_run(opening: Opening) -> None:
     model = scripted(
         calls(
             ("add_goal", {"description": "Reach the moon"}),
@@ -265,7 +270,7 @@ async def test_calls_after_a_refused_call_are_not_run(opening: Opening, launches
         ),
         "Then not.",
     )
-    async with opening(model, tools=[launches.tool]) as agent:
+    async with opening(model) as agent:
         question = await asked(agent)
         output = await agent.refuse(question["id"])
     tick = output["report"]["ticks"][-1]
@@ -274,14 +279,12 @@ async def test_calls_after_a_refused_call_are_not_run(opening: Opening, launches
     assert "not run: launch before it was refused" in results(model)[2]
 
 
-async def test_a_resumed_tick_keeps_within_the_settings_of_the_moment(
-    opening: Opening, launches: Launches
-) -> None:
-    async with opening(asking(), tools=[launches.tool]) as agent:
+async def test_a_resumed_tick_keeps_within_the_settings_of_the_moment(opening: Opening) -> None:
+    async with opening(asking()) as agent:
         question = await asked(agent)
     model = scripted("It flies.")
     narrow = Settings(multi_action_enabled=False)
-    async with opening(model, settings=narrow, tools=[launches.tool]) as agent:
+    async with opening(model, settings=narrow) as agent:
         output = await agent.approve(question["id"])
     pattern = output["report"]["ticks"][-1]["pattern"]
     assert (pattern["mode"], pattern["source_layers"]["mode"]) == ("single_action", "static")
@@ -295,13 +298,11 @@ async def test_an_answer_where_no_question_stands_is_refused(opening: Opening) -
             await agent.ainvoke(Command(resume="yes"))
 
 
-async def test_call_ids_differ_from_those_of_a_waiting_tick(
-    opening: Opening, launches: Launches
-) -> None:
+async def test_call_ids_differ_from_those_of_a_waiting_tick(opening: Opening) -> None:
     numbered = AIMessage("", tool_calls=[{"name": "launch", "args": ARGS, "id": "call_0"}])
     again = AIMessage("", tool_calls=[{"name": "noop", "args": {}, "id": "call_0"}])
     model = scripted(numbered, again, "Hello.", "It flies.")
-    async with opening(model, tools=[launches.tool]) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(said("Launch it"))
         await agent.ainvoke(said("Hello"))
         await agent.ainvoke(Command(resume="yes"))
@@ -325,10 +326,11 @@ def asks(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
     return night_model(messages, tools)
 
 
-async def test_a_night_runs_whole_beside_ten_questions(opening: Opening) -> None:
-    launches = Launches()
+async def test_a_night_runs_whole_beside_ten_questions(
+    opening: Opening, launches: Launches
+) -> None:
     model = scripted(otherwise=asks)
-    async with opening(model, tools=[launches.tool]) as agent:
+    async with opening(model) as agent:
         for number in range(NUMBER):
             await agent.ainvoke(said(f"Launch rocket {number} .", id=f"e{number}"))
         await agent.ainvoke(said("Ben planted 40 oaks by the river.", id="told"))
@@ -351,7 +353,7 @@ async def test_a_night_runs_whole_beside_ten_questions(opening: Opening) -> None
 async def test_fatigue_does_not_wait_for_an_answer(opening: Opening) -> None:
     settings = Settings(fatigue_threshold=0.01, max_context_tokens=20_000)
     model = scripted(otherwise=asks)
-    async with opening(model, settings=settings, tools=[Launches().tool]) as agent:
+    async with opening(model, settings=settings) as agent:
         await agent.ainvoke(said("Launch rocket 1 .", id="e1"))
         await agent.ainvoke(said("Ben planted oaks by the river. " * 40, id="told"))
         out = await agent.ainvoke({"request": "tick"})

@@ -2,13 +2,11 @@
 
 import json
 from collections.abc import AsyncIterator
-from io import StringIO
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
-from rich.console import Console
 
 from graph.api import AsyncAgent
 from graph.cli.status_view import log_view
@@ -27,6 +25,7 @@ from tests.support.agents import Opening, entries, night_model, opened, said
 from tests.support.clock import Clock
 from tests.support.facts import draft
 from tests.support.homes import held
+from tests.support.screens import plain
 from tests.support.scripted import ScriptedChatModel, scripted
 
 NOW = "2026-05-01T00:00:00+00:00"
@@ -84,9 +83,7 @@ async def test_a_repeated_correction_changes_nothing_and_is_audited_once_by_id(
     assert (line["who"], line["what"], line["target"]) == ("Ada", "fact_corrected", paris["id"])
     assert (line["at"], line["origin"]) == (new["created"], new["source_events"][0])
     assert line["detail"] == {"fact": new["id"]}
-    shown = StringIO()
-    Console(width=200, file=shown).print(log_view([line]))
-    assert f"Ada corrected fact {paris['id']} · now {new['id']}" in shown.getvalue()
+    assert f"Ada corrected fact {paris['id']} · now {new['id']}" in plain(log_view([line]), 200)
     assert not [text for text in (PARIS, OSLO) if text in json.dumps(line)]
 
 

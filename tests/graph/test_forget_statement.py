@@ -130,13 +130,28 @@ async def test_the_same_said_elsewhere_goes_too(tmp_path: Path, clock: Clock) ->
     assert holding(tmp_path, ["mill street"]) == []
 
 
+async def fails(*args: Any, **options: Any) -> None:
+    raise OSError("the disk is full")
+
+
+async def test_an_entry_whose_forget_was_broken_off_goes_with_its_tick(
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opening(scripted(otherwise=answers)) as agent:
+        await lived(agent, OPENS)
+        (entry,) = await entries(agent)
+        with monkeypatch.context() as patch:
+            patch.setattr("graph.use_cases.forgetting._rewrite_state", fails)
+            with pytest.raises(OSError, match="the disk is full"):
+                await agent.forget_entry(entry["id"])
+        await agent.forget_entry(entry["id"])
+        assert (await agent.aget_state()).values["messages"] == []
+
+
 @pytest.mark.parametrize("broken", ["_rewrite_state", "audit.write", "_clean"])
 async def test_a_forget_that_was_broken_off_is_completed(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
-    async def fails(*args: Any, **options: Any) -> None:
-        raise OSError("the disk is full")
-
     async with opened(tmp_path, scripted(otherwise=answers), clock) as agent:
         fact = named(await lived(agent, TOLD), "bakery")
         with monkeypatch.context() as patch:

@@ -1,7 +1,6 @@
 """The agent at a glance: every field of the contract, and how a person sees it."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -13,8 +12,6 @@ from memory.prompt.components import component
 from memory.settings import Settings
 from memory.state.schema import State, fresh_state
 from tests.support.agents import Opening, said
-from tests.support.commandline import circadian
-from tests.support.homes import held
 from tests.support.recalling import entry
 from tests.support.screens import plain
 from tests.support.tool_calls import goal_of
@@ -80,13 +77,3 @@ def test_goals_are_a_tree_with_progress_bars() -> None:
         "└── ░░░░░░░░░░   0 % Nail  high, active, goal_1_2",
         "░░░░░░░░░░   0 % Paint  low, active, goal_2_3",
     ]
-
-
-def test_status_of_a_running_agent_does_not_wait(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """The lock is another process's; the last checkpoint is shown."""
-    circadian(capsys, "send", "Hello", "--data", tmp_path)
-    with held(tmp_path):
-        done = circadian(capsys, "status", "--data", tmp_path, "--json")
-    assert done.document["tick"] == 1

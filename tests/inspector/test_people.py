@@ -1,7 +1,5 @@
 """The pages of people and things."""
 
-import sys
-
 import pytest
 
 from graph.inspector import visits
@@ -76,7 +74,6 @@ async def test_what_goes_is_looked_for_in_a_large_memory_while_others_go_on(
     [fact, *_] = await visitor.agent.context.semantic.all(visitor.agent.scope)
     at_once, of_fact = await visitor.get(path), await visitor.get(f"/forget/{fact['id']}")
     monkeypatch.setattr(visits, "SMALL", 1)
-    monkeypatch.setattr(sys.modules["memory.forgetting.store_changes"], "MANY", 1)
     for late in (False, True, False):  # what was found is shown once, and soon: memory goes on
         await visitor.get(path, 303)
         assert "Looking for all of Ben" in text_of(await visitor.get("/progress"))

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,10 @@ class Done(NamedTuple):
     def error(self) -> str:
         (line,) = self.err.splitlines()
         return line
+
+
+Run = Callable[..., Done]
+"""Runs the command on the test's own data folder."""
 
 
 def circadian(capsys: pytest.CaptureFixture[str], *args: str | Path) -> Done:

@@ -5,14 +5,12 @@ What was launched is a line each in the file that the variable LAUNCHED names.
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.openai_server import OpenAIServer, Reply
+from tests.support.openai_server import Reply
 from tools.registry import registered
 
 
@@ -41,20 +39,13 @@ class Launches:
 
 
 def set_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Launches:
-    """Offer the tool, to a model that `serving` serves."""
+    """Offer the tool, to a model that `serve` serves."""
     launches = Launches(tmp_path / "launched")
     monkeypatch.setenv("LAUNCHED", str(tmp_path / "launched"))
     monkeypatch.setenv("CIRCADIAN_EXTENSIONS", __name__)
     monkeypatch.setenv("CIRCADIAN_MODEL", "openai:none")
     monkeypatch.setenv("CIRCADIAN_EMBEDDER", "offline")
     return launches
-
-
-@contextmanager
-def serving(monkeypatch: pytest.MonkeyPatch, *replies: Reply) -> Iterator[OpenAIServer]:
-    with OpenAIServer(*replies) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        yield server
 
 
 def asking(*calls: tuple[str, dict[str, Any]], said: str | None = None) -> Reply:

@@ -116,9 +116,9 @@ def _table(rows: list[dict[str, Any]]) -> Table:
     table.add_column("from")
     for row in rows:
         style = "dim" if row["source"] == SettingSource.DEFAULT else ""
-        place = {"environment": row["place"], "option": row["place"]}.get(row["source"])
+        place = row["place"] if row["source"] in ("environment", "option") else row["source"]
         value = Text(shortened(one_line(_said(row["value"])), LONGEST), style=style)
-        table.add_row(Text(row["name"], style=style), value, Text(place or row["source"], "dim"))
+        table.add_row(Text(row["name"], style=style), value, Text(place, "dim"))
     return table
 
 

@@ -128,8 +128,10 @@ async def _show_all(session: Session, query: str | None, limit: int | None) -> N
     shown = found[:limit]
     session.screen.result(shown, memory_view(shown))
     if shown and not session.screen.json:
-        left = f"; {len(found) - len(shown):,} older ones are left out" * (len(found) > len(shown))
-        session.screen.note(f"{memory_counts(shown)}{left}")
+        left = len(found) - len(shown)
+        session.screen.note(
+            memory_counts(shown) + (f"; {left:,} older ones are left out" if left else "")
+        )
 
 
 @command()
@@ -196,12 +198,6 @@ def _forgotten_view(done: Forgotten, flag: str | None) -> list[RenderableType]:
         which = "" if flag and kind == "events" else which  # a fact or an entry is no person
         rows.add_row(f"{number:,}", f"{singular if number == 1 else plural} {which}".strip())
     head = "Would be forgotten" if done["dry_run"] else "Forgotten"
-    if counts.keys() <= {"prompts", "recalls"}:
-        head = (
-            "No memory says this; only kept records do"
-            if done["dry_run"]
-            else ("Forgotten from kept records; no memory says this")
-        )
     what = f"what the {flag.strip('-')} {done['entity']} says" if flag else done["entity"]
     names = ", ".join(map(one_line, done["names"])) or one_line(what)
     parts: list[RenderableType] = [Text.assemble((f"{head}: ", "bold"), names), rows]
@@ -233,9 +229,8 @@ async def export(
             await _write(session, sys.stdout)
             return 0
         await must_be_here(session)  # an agent that is not there replaces no earlier export
-        earlier = await asyncio.to_thread(_replaced, file)
         number = await _write_file(session, file)
-    message = f"{counted(number, 'record')} exported to {one_line(str(file))}{earlier}."
+    message = f"{counted(number, 'record')} exported to {one_line(str(file))}."
     session.screen.result({"file": str(file), "records": number}, Text(message))
     return 0
 
@@ -279,12 +274,6 @@ async def _write(session: Session, out: TextIO) -> int:
         number += 1
     out.flush()
     return number - 2
-
-
-def _replaced(file: Path) -> str:
-    """For a person, that the file holds something that an export takes the place of."""
-    size = file.stat().st_size if file.is_file() else 0
-    return f", in place of what it held ({counted(size, 'byte')})" if size else ""
 
 
 async def _write_file(session: Session, file: Path) -> int:

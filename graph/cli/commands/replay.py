@@ -16,8 +16,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from dataclasses import replace as altered
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -440,7 +439,7 @@ async def demo(
             f"the story is missing: no .jsonl file in {STORY}; install Circadian again"
         )
     fresh = _fresh_folder(options.data)
-    options = altered(options, data=fresh, folder=fresh)
+    options = replace(options, data=fresh, folder=fresh)
     files = await asyncio.to_thread(_working_folder, options, fresh)
     if is_offline(choose_model(options.model, offline=options.deployment.offline)):
         screen.note(NO_LANGUAGE_MODEL)

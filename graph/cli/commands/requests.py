@@ -127,7 +127,8 @@ async def _request(options: Options, what: Request) -> int:
             back = " · looked back at its own work" if tick["context_type"] in LOOKING_BACK else ""
             lines += [*map(sent_line, tick["sent"]), Text(cost_line(tick) + back, style="dim")]
         if report["night"] is not None:
-            lines.append(night_view(report["night"]))
+            names = await labels_for(session.agent.context, report["night"]["operations"])
+            lines.append(night_view(report["night"], names))
         stopped = ", emergency stop" if now["emergency_stop"] else ""
         phase = f", {now['phase']}" if now["phase"] else ""
         session.screen.result(

@@ -167,12 +167,12 @@ class Watch(Watcher):
         screen: Screen,
         settings: Settings,
         clock: Callable[[], datetime],
-        names: Callable[[Sequence[Operation]], Awaitable[Labels]] | None = None,
+        names: Callable[[Sequence[Operation]], Awaitable[Labels]],
     ) -> None:
         """`names` looks up the names behind the ids in a night's operations."""
         self._screen, self._settings, self._clock = screen, settings, clock
         self._names = names
-        self._rows = Transcript(screen, settings.zone)
+        self._rows = Transcript(screen)
         self._said: str | None = None
         """The last note or error, which is not repeated."""
         self._foot = Live(console=screen.out, auto_refresh=False, transient=True)
@@ -269,7 +269,7 @@ class Watch(Watcher):
     async def _night(self, report: NightReport) -> None:
         self._said = None
         if report["id"] is not None:  # else a note says that there was nothing to do
-            names = await self._names(report["operations"]) if self._names else None
+            names = await self._names(report["operations"])
             self._screen.show("", night_view(report, names), "")
 
     def _once(self, text: str, style: str = "dim") -> None:

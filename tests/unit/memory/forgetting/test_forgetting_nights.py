@@ -59,7 +59,7 @@ def test_an_ended_night_keeps_its_operations_without_their_texts() -> None:
     assert (first["inputs"], first["left"], first["exchange"]) == ([], [], [])
     assert second == PLANS[1]
     assert third == {**PLANS[2], "exchange": []}
-    assert [is_touched(plan, one) for plan in PLANS] == [True, False, False]
+    assert [*map(is_touched, PLANS, (first, second, third))] == [True, False, False]
     set_out = cast(NightRecord, {**night("now"), "facts": ["op_0f", "op_x"], "stopped": "Zora."})
     record = record_after(set_out, one, touched=True, at="then")
     assert (record["pending"], record["forgotten"]) == (["event_20260302_b1"], "then")
@@ -91,7 +91,7 @@ def test_a_night_from_before_the_erased_memories_saw_none_of_them() -> None:
     assert plans_after([quoted], early, one) == [quoted]
     (after,) = plans_after([quoted], night("now"), one)
     assert after is not None
-    assert (after["refused"], is_touched(quoted, one)) == (["[forgotten]"], False)
+    assert (after["refused"], is_touched(quoted, after)) == (["[forgotten]"], False)
 
 
 def test_an_untouched_night_can_still_be_undone() -> None:

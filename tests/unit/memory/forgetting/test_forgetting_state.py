@@ -8,8 +8,6 @@ from memory.forgetting.erasure import Acts, Erasure, ForgetTarget, KnownMemory, 
 from memory.forgetting.store_changes import ForgetContext, row_after
 from memory.forgetting.working import dropped, history_after, state_after, ticks_of
 from memory.messages.convert import EVENT_KEY
-from memory.prompt import rendering
-from memory.prompt.components import GUIDE
 from memory.records.records import Event
 from memory.state.schema import at_rest, fresh_state
 from memory.state.validation import state_problem
@@ -211,17 +209,6 @@ def test_a_question_goes_with_its_event_or_if_its_arguments_name_the_person() ->
     state = {**values(), "parked": waiting}
     assert [one["question"]["id"] for one in dropped(state, known())] == ["q1", "q2"]
     assert state_after(state, known(), {})["parked"] == waiting[2:]
-
-
-def test_a_person_called_like_a_word_of_every_prompt_drops_no_question() -> None:
-    """The guide says "Write into memory": a person may be called Write."""
-    one = parked("q1", "b1", "the moon")
-    named = {**one, "context": {**one["context"], "front": "Fact: Write called."}}
-    plain = {**one, "context": {**one["context"], "system": GUIDE, "front": rendering.PEOPLE}}
-    memory = KnownMemory(SAID, [FACT], [], [], [])
-    writes = decide(memory, start_of(ForgetTarget("entity", "Write"), memory), NOTHING)
-    assert dropped({"parked": [plain]}, writes) == []
-    assert dropped({"parked": [named]}, writes) == [named]
 
 
 def test_an_agent_that_has_never_run_has_no_state_to_scrub() -> None:
