@@ -47,6 +47,7 @@ from graph.server.health import check_operator
 from graph.server.problems import Problem, Problems, api_router, of_product, of_request, of_server
 from graph.server.routes import Form, Page
 from graph.server.settings import serving
+from graph.use_cases import naming
 from memory import messages, records
 from memory.errors import CircadianError
 from memory.events import inbox
@@ -138,7 +139,8 @@ async def post_events(request: Request, name: AgentName) -> Accepted:
     async with accounts.queue_of(user):
         if over := await accounts.why_too_many(scope, len(events)):
             raise HTTPException(*over)
-        posted = await inbox.post(process.served_store, scope, events, now=now)
+        also = naming(scope, name)
+        posted = await inbox.post(process.served_store, scope, events, now=now, also=also)
     accepted = [id_ for id_ in dict.fromkeys(e["id"] for e in events) if id_ not in posted.skipped]
     return Accepted(thread_id=scope.thread, accepted=accepted, skipped=posted.skipped)
 

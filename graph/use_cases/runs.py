@@ -286,9 +286,8 @@ async def accept(context: AgentContext, input: Input) -> PostedInput:
         if (event := event_of(message, owner=context.owner, now=now))["text"].strip()
     ]
     events = [_event(context, raw) for raw in given.get("events") or []]
-    posted = await inbox.post(
-        context.store, context.scope, [*said, *events], now=now, also=naming(context)
-    )
+    also = naming(context.scope, context.name)
+    posted = await inbox.post(context.store, context.scope, [*said, *events], now=now, also=also)
     request = given.get("request")
     if request == "stop":
         await ask_for_stop(context.store, context.scope, at=now, by=context.scope.user)
@@ -310,7 +309,7 @@ async def post(
     """
     given = [events] if isinstance(events, Mapping) else list(events)
     complete = [_event(context, raw) for raw in given]
-    now, also = context.now(), naming(context)
+    now, also = context.now(), naming(context.scope, context.name)
     return await inbox.post(context.store, context.scope, complete, now=now, also=also)
 
 

@@ -305,11 +305,9 @@ class AgentHoldings(TypedDict):
     """Events in its inbox."""
 
 
-def naming(context: AgentContext) -> list[PutOp]:
+def naming(scope: Scope, name: str | None) -> list[PutOp]:
     """The store writes that keep the agent's name."""
-    if context.name is None:
-        return []
-    return [PutOp(context.scope.namespace(AGENT), NAME, {"name": context.name})]
+    return [PutOp(scope.namespace(AGENT), NAME, {"name": name})] if name else []
 
 
 async def list_agents(context: AgentContext) -> list[AgentHoldings]:

@@ -209,6 +209,8 @@ def test_an_event_brings_a_text_and_gets_the_rest(token_server: Server, ada: Api
         twice = [client.post(path, json={"text": "The bell rings."}).json() for _ in range(2)]
     # Two posts are two events: only an id makes them one.
     assert len({one for body in twice for one in body["accepted"]}) == 2
+    [named] = ada.store.search_items(("ada@example%2Eorg", thread, "agent"))["items"]
+    assert named["value"] == {"name": "bare"}, "for `circadian agents`"
     waiting = ada.store.search_items(("ada@example%2Eorg", thread, "inbox"))["items"]
     events = [item["value"]["event"] for item in waiting]
     assert {(one["sender"], one["addressed"], one["channel"]) for one in events} == {
