@@ -36,6 +36,7 @@ from memory.installation import (
 )
 from memory.models import (
     OFFLINE,
+    RetryPolicy,
     ask,
     choose_embedder,
     choose_model,
@@ -43,7 +44,6 @@ from memory.models import (
     is_offline,
     load_embedder,
     model_name,
-    retrying,
 )
 from memory.prompt import registered
 from memory.records import LOCAL_USER, thread_id
@@ -255,7 +255,7 @@ async def _embedder(
         embeddings = await asyncio.to_thread(load)
         numbers, asked = dimension, "--call asks it"
         if call:
-            sent = embed_query(embeddings, "ready", retrying(attempts=1))
+            sent = embed_query(embeddings, "ready", RetryPolicy(attempts=1))
             vector, took = await _timed(sent, "the embedder")
             numbers = len(vector)
             asked = f"it embeds in {took}, about 1 token, {numbers:,} numbers"
