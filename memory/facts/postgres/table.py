@@ -21,10 +21,16 @@ from memory.errors import FolderError, NewerError
 from memory.facts.postgres.rows import (
     ADD_WORDS,
     COUNT_WORDS,
+    DELETE,
+    EMBED,
+    INSERT,
     RANKED,
+    REMOVE_WORDS,
+    UNEMBED,
     Ids,
-    PostgresRows,
+    RowContent,
     Transactions,
+    Write,
     as_asked,
     as_kept,
     content_of,
@@ -115,36 +121,75 @@ class PostgresTable(MemoryTable):
     def insert(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any]) -> None:
         """Add a row, unless its scope has a row of its kind and `op`."""
         content, given = content_of(payload), None if vector is None else self._text(vector)
-        with self._writing() as rows:
-            rows.add(row_id, given, content)
+        with self._writing() as write:
+            scope = write.hold(content.ids)
+            values = {
+                "scope": scope,
+                "id": row_id,
+                "payload": content.payload,
+                "terms": content.terms,
+                "op": content.kept.get("op"),
+                "kind": content.kind,
+                "space": None if given is None else self._space,
+                "vector": given,
+            }
+            if write.connection.execute(INSERT, values).fetchone() is not None:
+                write.count_row(scope, content.kind, content.terms, 1)
 
     def alias(self, row_id: str, op: str) -> None:
         """Record that the operation `op` led to this row, too."""
-        with self._writing() as rows:
-            rows.alias(row_id, op)
+        with self._writing() as write:
+            write.connection.execute(
+                "INSERT INTO memory_aliases SELECT %s, m.seq FROM memories AS m WHERE m.id = %s"
+                " ON CONFLICT DO NOTHING",
+                (op, row_id),
+            )
 
     def update(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any] | None) -> None:
-        """Replace one row's vector, payload or both; None keeps the present one."""
+        """Replace one row's vector, payload or both. A new text drops the old text's vector."""
         content = None if payload is None else content_of(payload)
         given = None if vector is None else self._text(vector)
-        with self._writing() as rows:
-            rows.change(row_id, given, content)
+        with self._writing() as write:
+            write.hold_those_of("m.id = %s", (row_id,))
+            row = write.connection.execute(
+                "SELECT m.seq, m.scope, m.kind, m.terms, m.payload FROM memories AS m"
+                " WHERE m.id = %s",
+                (row_id,),
+            ).fetchone()
+            if row is None:
+                return
+            if content is not None:
+                _rewrite(write, row, content)
+            if given is not None:
+                write.connection.execute(EMBED, (self._space, [row_id], [given]))
 
     def set_vectors(self, vectors: Mapping[str, Vector]) -> None:
         """Set vectors of the embedder in use, by row id; missing rows are skipped."""
         given = {row_id: self._text(vector) for row_id, vector in vectors.items()}
-        with self._writing() as rows:
-            rows.embed(given)
+        with self._writing() as write:
+            write.hold_those_of("m.id = ANY(%s)", (list(given),))
+            write.connection.execute(EMBED, (self._space, list(given), list(given.values())))
 
     def delete(self, filters: Filters) -> int:
         """Remove the matching rows, keeping only their numbers; return how many there were."""
-        with self._writing() as rows, self.transactions.connection() as connection:
-            return rows.remove(self._where(connection, filters))
+        with self._writing() as write:
+            where = self._where(write.connection, filters)
+            write.hold_those_of(*where)
+            statement = DELETE.format(where=where.text)
+            gone = write.connection.execute(statement, where.values).fetchall()
+            for scope, kind, _, rows, length in gone:
+                write.count(scope, kind, -rows, -int(length))
+        return sum(count for _, _, count, _, _ in gone)
 
     def touch(self, row_ids: Sequence[str], at: datetime) -> None:
         """Count an access of each row, at `at`. Leaves every index as it is."""
-        with self._writing() as rows:
-            rows.touch(row_ids, at)
+        with self._writing() as write:
+            write.hold_those_of("m.id = ANY(%s)", (list(row_ids),))
+            write.connection.execute(
+                "UPDATE memories SET access_count = access_count + 1, last_access = %s"
+                " WHERE id = ANY(%s)",
+                (at.isoformat(), list(row_ids)),
+            )
 
     def listed(self, wanted: Listing) -> tuple[list[Row], int]:
         """A page of a list of rows, and the number of rows on all pages."""
@@ -251,9 +296,9 @@ class PostgresTable(MemoryTable):
             return
 
     @contextmanager
-    def _writing(self) -> Iterator[PostgresRows]:
+    def _writing(self) -> Iterator[Write]:
         with self.lock, self.transactions.open() as write:
-            yield PostgresRows(write, self._space)
+            yield write
 
     def _text(self, vector: Vector) -> str:
         """A vector as a text for PostgreSQL. Raises MemoryStoreError if it does not fit."""
@@ -297,6 +342,24 @@ class PostgresTable(MemoryTable):
                 return []
             self._numbers[ids] = found[0]
         return [self._numbers[ids]]
+
+
+def _rewrite(write: Write, row: tuple[Any, ...], content: RowContent) -> None:
+    """Replace a standing row's payload, and its words and its vector where they are others."""
+    seq, scope, kind, terms, old = row
+    other_words = (kind, terms) != (content.kind, content.terms)
+    if other_words:
+        write.connection.execute(REMOVE_WORDS, ([seq],))
+        write.count_row(scope, kind, terms, -1)
+    write.connection.execute(
+        "UPDATE memories SET payload = %s::jsonb, terms = %s WHERE seq = %s",
+        (content.payload, content.terms, seq),
+    )
+    if other_words:
+        write.connection.execute(ADD_WORDS, ([seq],))
+        write.count_row(scope, content.kind, content.terms, 1)
+    if embedded_text(content.kept) != embedded_text(old):
+        write.connection.execute(UNEMBED, {"seq": seq})
 
 
 # The form of the tables, and their upgrade.
