@@ -202,7 +202,7 @@ class SemanticMemory:
     ) -> list[list[tuple[Fact, float]]]:
         """For each vector the `limit` nearest facts that hold, nearest first, with cosine."""
         filters = fact_filters(scope, include_superseded=False)
-        found = await self.run(lambda: self.open_table().nearest_each(vectors, filters, limit))
+        found = await self.run(lambda: self.open_table().nearest(vectors, filters, limit))
         return [[(fact_of(row), score) for row, score in rows] for rows in found]
 
     async def keywords(
@@ -419,7 +419,7 @@ class SemanticMemory:
         found = [Matches(Scored(), Scored(), Counted(0, {})) for _ in asked]
         for kind in kinds:
             of_kind = {**filters, "kind": kind}
-            near = iter(table.nearest_each(vectors, of_kind, limit))
+            near = iter(table.nearest(vectors, of_kind, limit))
             for (words, vector), matches in zip(asked, found, strict=True):
                 matches.near.extend(next(near) if vector is not None else ())
                 matches.worded.extend(table.keywords(words, of_kind, limit))

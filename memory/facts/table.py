@@ -237,14 +237,10 @@ class MemoryTable(ABC):
         """A row's vector; None without a row, or without a vector of the embedder in use."""
 
     @abstractmethod
-    def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
-        """The nearest matching rows, nearest first, with cosine (-1..1)."""
-
-    def nearest_each(
+    def nearest(
         self, vectors: Sequence[Vector], filters: Filters, limit: int
     ) -> list[list[tuple[Row, float]]]:
-        """The nearest matching rows of each vector, in order."""
-        return [self.nearest(vector, filters, limit) for vector in vectors]
+        """The nearest matching rows of each vector, nearest first, with cosine (-1..1)."""
 
     @abstractmethod
     def keywords(

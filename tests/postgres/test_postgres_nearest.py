@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from memory.facts.table import MemoryTable, Vector
-from tests.support.tables import Open, ids, near, put, random_vectors, scope
+from tests.support.tables import Open, ids, near, nearest, put, random_vectors, scope
 
 DIMENSION = 16
 ROWS = 240
@@ -42,9 +42,9 @@ def test_a_filter_never_leaves_too_few(large: MemoryTable) -> None:
     for number in (0, 7, 150):
         wanted = VECTORS[number]
         assert near(large, wanted, "ana", 10) == best(wanted, range(ROWS), 10)
-        assert ids(large.nearest(wanted, few, 10)) == best(wanted, range(0, ROWS, 10), 10)
-        assert ids(large.nearest(wanted, many, 10)) == best(wanted, range(110), 10)
-        assert len(large.nearest(wanted, scope("ana"), 10_000)) == ROWS
+        assert ids(nearest(large, wanted, few, 10)) == best(wanted, range(0, ROWS, 10), 10)
+        assert ids(nearest(large, wanted, many, 10)) == best(wanted, range(110), 10)
+        assert len(nearest(large, wanted, scope("ana"), 10_000)) == ROWS
         assert len(near(large, wanted, "ben", 20)) == 9
 
 
@@ -64,7 +64,7 @@ def test_another_embedder_finds_what_it_embedded_itself(
     large: MemoryTable, open_postgres: Open
 ) -> None:
     other = open_postgres(model="it's 100% {where}", dimension=3)
-    assert other.nearest(random_vectors(1, 3)[0], scope("ana"), 5) == []
+    assert nearest(other, random_vectors(1, 3)[0], scope("ana"), 5) == []
     vectors = random_vectors(ROWS, 3)
     names = [f"ana-{number}" for number in range(ROWS)]
     other.set_vectors(dict(zip(names, vectors, strict=True)))
@@ -85,4 +85,4 @@ def test_ten_of_ten_are_found_for_each_of_fifty_users_among_ten_thousand_random_
         order = sorted(range(user, 10_000, 50), key=lambda one: -float(vectors[one] @ vectors[0]))
         expected = [f"user{user}-{number}" for number in order[:10]]
         assert near(table, vectors[0], f"user{user}") == expected
-    assert len(table.nearest(vectors[0], {"agent_id": "agent"}, 10)) == 10
+    assert len(nearest(table, vectors[0], {"agent_id": "agent"}, 10)) == 10

@@ -226,18 +226,19 @@ class PostgresTable(MemoryTable):
             ).fetchone()
         return None if row is None else np.array(row[0], dtype=np.float32)
 
-    def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
-        """The nearest matching rows, nearest first, with cosine (-1..1)."""
-        query = self._text(vector)
+    def nearest(
+        self, vectors: Sequence[Vector], filters: Filters, limit: int
+    ) -> list[list[tuple[Row, float]]]:
+        """The nearest matching rows of each vector, nearest first, with cosine (-1..1)."""
+        given = [self._text(vector) for vector in vectors]
         with self.transactions.connection() as connection:
             scopes = self._scopes(connection, split(filters)[0])
             test = self._where(connection, filters)
-            rows = connection.execute(
-                _NEAREST.format(where=test.text),
-                (query, self._space, scopes, *test.values, max(limit, 0)),
-            )
-            found = rows.fetchall()
-        return [(Row(*row), min(max(score, -1.0), 1.0)) for *row, score in found]
+            query, more = _NEAREST.format(where=test.text), (*test.values, max(limit, 0))
+            found = [connection.execute(query, (one, self._space, scopes, *more)) for one in given]
+            return [
+                [(Row(*row), min(max(score, -1.0), 1.0)) for *row, score in rows] for rows in found
+            ]
 
     def keywords(
         self, terms: Sequence[str], filters: Filters, limit: int

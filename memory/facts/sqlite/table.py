@@ -245,14 +245,10 @@ class SqliteTable(MemoryTable):
         )
         return None if found is None else np.frombuffer(found, dtype=np.float32)
 
-    def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
-        """The nearest matching rows, nearest first, with cosine (-1..1)."""
-        return self.nearest_each([vector], filters, limit)[0]
-
-    def nearest_each(
+    def nearest(
         self, vectors: Sequence[Vector], filters: Filters, limit: int
     ) -> list[list[tuple[Row, float]]]:
-        """The nearest matching rows of each vector, in order; the vectors are read once."""
+        """The nearest matching rows of each vector, nearest first, with cosine (-1..1)."""
         for vector in vectors:
             checked_vector(vector, self._dimension)
         scope, test = _split(filters)

@@ -332,12 +332,12 @@ async def test_several_are_looked_up_in_one_pass_over_the_vectors_and_find_the_s
     alone = [memory.lookup(ANA, [one], **given)[0] for one in asked]
     passes: list[int] = []
     table = memory.open_table()
-    find = table.nearest_each
+    find = table.nearest
 
     def counted(vectors: Any, *more: Any) -> Any:
         passes.append(len(vectors))
         return find(vectors, *more)
 
-    monkeypatch.setattr(table, "nearest_each", counted)
+    monkeypatch.setattr(table, "nearest", counted)
     assert memory.lookup(ANA, asked, **given) == alone
     assert passes == [3]
