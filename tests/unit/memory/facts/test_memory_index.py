@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from memory.errors import InputError, MemoryStoreError, ModelError
 from memory.facts.semantic import EMBEDDED_CHARS, Episode, Matches, SemanticMemory
-from memory.facts.sqlite import indexes
 from memory.facts.table import Counted, Kind, SessionPlace
 from memory.records.records import Scope
 from memory.text.analysis import terms
@@ -320,11 +319,9 @@ async def test_words_are_counted_over_a_scope_among_facts_or_among_entries(
     assert found.known == Counted(2, {"red": 2, "fox": 1})
 
 
-@pytest.mark.parametrize("many", [0, indexes.MANY])
 async def test_several_are_looked_up_in_one_pass_over_the_vectors_and_find_the_same_as_alone(
-    memory: SemanticMemory, monkeypatch: pytest.MonkeyPatch, many: int
+    memory: SemanticMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexes, "MANY", many)
     await memory.add(ANA, [draft("a", "red fox"), draft("b", "grey owl"), draft("c", "red owl")])
     asked = [(terms(query), await memory.embed_query(query)) for query in ("fox", "owl", "red")]
     asked.insert(1, (["grey"], None))

@@ -158,20 +158,6 @@ def test_rows_beyond_the_index_s_room_and_after_removals_are_the_right_ones() ->
     every = np.ones(len(left), dtype=np.bool_)
     [alone] = index.search([vectors[0]], every, 50)
     assert [seq for seq, _ in alone] == order[:50].tolist()
-    together = index.search([*vectors[:3]], every, 50)
-    assert [[seq for seq, _ in one] for one in together] == [
-        left[np.argsort(-(vectors[left] @ vector))][:50].tolist() for vector in vectors[:3]
-    ]
-
-
-def test_a_vector_finds_the_same_alone_and_together_with_others(table: SqliteTable) -> None:
-    drawn = np.random.default_rng(2).standard_normal((50, DIMENSION)).astype(np.float32)
-    vectors = [*(drawn / np.linalg.norm(drawn, axis=1, keepdims=True))]
-    for number, vector in enumerate(vectors):
-        put(table, "ana", str(number), vector=vector, speaker="Ana" if number % 3 else "Ben")
-    for wanted in (scope("ana"), {**scope("ana"), "speaker": "Ana"}):
-        alone = [nearest(table, vector, wanted, 7) for vector in vectors]
-        assert table.nearest(vectors, wanted, 7) == alone
 
 
 def test_the_newest_rows_are_listed_without_sorting_all(table: SqliteTable) -> None:
