@@ -1,4 +1,4 @@
-"""What a server asks of a checkpointer: rolling runs back, copying and pruning threads."""
+"""What a server asks of a checkpointer: rolling runs back, and deleting threads."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.support.homes import home as home
 from tests.support.homes import rows
 from tests.support.saver_graph import DURABILITIES, Durability, Graph, Story, answer, ask, thread
 
-OPTIONAL = ["adelete_thread", "adelete_for_runs", "acopy_thread", "aprune"]
+OPTIONAL = ["adelete_thread", "adelete_for_runs", "aprune"]
 
 
 async def state(graph: Graph, name: str = "t") -> Any:
@@ -105,82 +105,6 @@ async def test_a_write_belongs_to_its_last_run(home: Installation) -> None:
         assert await written() == [("blob", "a")]
 
 
-async def test_a_copied_thread_is_independent(home: Installation) -> None:
-    async with open_saver(home) as saver:
-        graph = Story(ask).compile(saver)
-        await graph.ainvoke({}, thread(run_id="a"))
-        before = await state(graph)
-        await saver.acopy_thread("t", "copy")
-        assert await state(graph, "copy") == before
-        await graph.ainvoke(Command(resume="yes"), thread("copy", "b"))
-        assert await state(graph) == before
-        assert (await state(graph, "copy"))[0] == {"count": 111, "answer": "yes"}
-
-
-async def test_metadata_of_a_copy_name_its_own_thread(home: Installation) -> None:
-    async with open_saver(home) as saver:
-        place: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
-        described: Any = {"source": "input", "thread_id": "t"}
-        await saver.aput(place, empty_checkpoint(), described, {})
-        await saver.acopy_thread("t", "copy")
-        copy = await saver.aget_tuple(thread("copy"))
-        assert copy is not None
-        assert copy.metadata == {"source": "input", "thread_id": "copy"}
-
-
-async def test_rolling_back_a_run_keeps_copies_of_its_thread(home: Installation) -> None:
-    async with open_saver(home) as saver:
-        graph = Story().compile(saver)
-        await graph.ainvoke({}, thread(run_id="a"))
-        before = await state(graph)
-        await saver.acopy_thread("t", "copy")
-        await saver.adelete_for_runs(["a"])
-        assert await state(graph, "copy") == before
-
-
-async def test_a_thread_cannot_be_copied_onto_another(home: Installation) -> None:
-    async with open_saver(home) as saver:
-        graph = Story().compile(saver)
-        await graph.ainvoke({}, thread("t"))
-        await graph.ainvoke({"blob": "own"}, thread("other"))
-        before = await state(graph, "other")
-        with pytest.raises(ValueError, match="other has checkpoints"):
-            await saver.acopy_thread("t", "other")
-        assert await state(graph, "other") == before
-
-
-@pytest.mark.parametrize("stateful", [False, True])
-async def test_pruning_to_the_latest_keeps_what_can_be_resumed(
-    home: Installation, stateful: bool
-) -> None:
-    async with open_saver(home) as saver:
-        story = Story()
-        graph = story.compile(saver, stateful=stateful)
-        for _ in range(3):
-            await graph.ainvoke({}, thread())
-        story.act = ask
-        await graph.ainvoke({}, thread())
-        before = await state(graph)
-        await saver.aprune(["t", "no such thread"], strategy="keep_latest")
-        assert await rows(saver, "checkpoints") == 2
-        assert await state(graph) == before
-        story.log.clear()
-        await graph.ainvoke(Command(resume="yes"), thread())
-        assert story.log == ["act", "last", "close"]
-
-
-async def test_pruning_to_the_latest_deletes_abandoned_work(home: Installation) -> None:
-    async with open_saver(home) as saver:
-        story = Story(ask)
-        graph = story.compile(saver)
-        await graph.ainvoke({}, thread())
-        story.act = answer
-        await graph.ainvoke({}, thread())
-        await saver.aprune(["t"], strategy="keep_latest")
-        assert await rows(saver, "checkpoints") == 1
-        assert await rows(saver, "writes", "checkpoint_ns > ''") == 0
-
-
 @pytest.mark.parametrize("strategy", ["delete", "delete_all"])
 async def test_deleting_by_pruning_leaves_other_threads(home: Installation, strategy: str) -> None:
     async with open_saver(home) as saver:
@@ -193,10 +117,10 @@ async def test_deleting_by_pruning_leaves_other_threads(home: Installation, stra
             assert await rows(saver, table, "thread_id = 'other'") > 0
 
 
-async def test_an_unknown_prune_strategy_deletes_nothing(home: Installation) -> None:
+async def test_another_strategy_deletes_nothing(home: Installation) -> None:
     async with open_saver(home) as saver:
         await Story().compile(saver).ainvoke({}, thread())
         before = await rows(saver, "checkpoints")
-        with pytest.raises(ValueError, match="Unknown prune strategy: 'oldest'"):
-            await saver.aprune(["t"], strategy="oldest")
+        with pytest.raises(ValueError, match="by `delete` alone, not by 'keep_latest'"):
+            await saver.aprune(["t"])
         assert await rows(saver, "checkpoints") == before

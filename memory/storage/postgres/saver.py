@@ -37,8 +37,6 @@ from memory.storage.postgres.connections import (
 
 _KEY = "thread_id, checkpoint_ns, checkpoint_id"
 
-_WRITE = "task_id, task_path, idx, channel, type, blob"
-
 _SCHEMA = (
     "ALTER TABLE checkpoint_writes ADD COLUMN run_id TEXT",
     "CREATE INDEX circadian_checkpoint_runs ON checkpoints ((metadata ->> 'run_id'))",
@@ -122,30 +120,6 @@ WHERE chunk.thread_id = old.thread_id AND chunk.id = old.id AND NOT EXISTS (
 )
 """
 """Checkpoints, their writes, and values and chunks that only they refer to, in one snapshot."""
-
-_DROP_CHUNKS = """
-DELETE FROM circadian_chunks AS chunk
-WHERE chunk.thread_id = ANY(%s) AND NOT EXISTS (
-    SELECT FROM checkpoint_blobs AS blob
-    WHERE blob.thread_id = chunk.thread_id AND chunk.id = ANY(blob.chunks)
-)
-"""
-
-_COPY = (
-    f"INSERT INTO checkpoints ({_KEY}, parent_checkpoint_id, type, checkpoint, metadata)"
-    " SELECT %(target)s, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,"
-    " CASE WHEN metadata ? 'thread_id'"
-    " THEN jsonb_set(metadata, '{thread_id}', to_jsonb(%(target)s::text)) ELSE metadata END"
-    " - 'run_id' FROM checkpoints WHERE thread_id = %(source)s",
-    "INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob, chunks)"
-    " SELECT %(target)s, checkpoint_ns, channel, version, type, blob, chunks"
-    " FROM checkpoint_blobs WHERE thread_id = %(source)s",
-    "INSERT INTO circadian_chunks SELECT %(target)s, id, messages FROM circadian_chunks"
-    " WHERE thread_id = %(source)s",
-    f"INSERT INTO checkpoint_writes ({_KEY}, {_WRITE})"
-    f" SELECT %(target)s, checkpoint_ns, checkpoint_id, {_WRITE} FROM checkpoint_writes"
-    " WHERE thread_id = %(source)s",
-)
 
 _PUT = f"""
 WITH blobs AS (
@@ -265,7 +239,9 @@ class PostgresCheckpoints(AsyncPostgresSaver):
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a thread."""
-        await self.aprune([thread_id], strategy="delete")
+        async with self._changing(str(thread_id)) as cursor:
+            for table in _TABLES:
+                await cursor.execute(f"DELETE FROM {table} WHERE thread_id = %s", (str(thread_id),))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete what these runs stored, in all threads, also writes on checkpoints of others."""
@@ -279,34 +255,10 @@ class PostgresCheckpoints(AsyncPostgresSaver):
                 await hold(cursor, "checkpoints", thread)
             await cursor.execute(_DELETE.format(checkpoints=_OF_RUNS, writes=_WRITES_OF_RUNS), runs)
 
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread to one without checkpoints (else ValueError), as of no run."""
-        source, target = str(source_thread_id), str(target_thread_id)
-        async with self._changing(*sorted((source, target))) as cursor:
-            if await self._roots(cursor, target):
-                raise ValueError(f"thread {target} has checkpoints; copy to a new thread")
-            for statement in _COPY:
-                await cursor.execute(statement, {"source": source, "target": target})
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Prune threads. LangGraph Server says "delete_all" for what the base calls "delete"."""
-        strategy, threads = strategy.removesuffix("_all"), sorted(map(str, thread_ids))
-        if strategy != "delete":
-            await super().aprune(threads, strategy=strategy)
-        async with self._changing(*threads) as cursor:
-            if strategy == "delete":
-                for table in _TABLES:
-                    await cursor.execute(
-                        f"DELETE FROM {table} WHERE thread_id = ANY(%s)", (threads,)
-                    )
-            else:
-                await cursor.execute(_DROP_CHUNKS, (threads,))
-
     @asynccontextmanager
-    async def _changing(self, *threads: str) -> AsyncIterator[Cursor]:
+    async def _changing(self, thread: str) -> AsyncIterator[Cursor]:
         async with transaction(self.pool) as cursor:
-            for thread in threads:
-                await hold(cursor, "checkpoints", thread)
+            await hold(cursor, "checkpoints", thread)
             yield cursor
 
     @asynccontextmanager
