@@ -190,16 +190,6 @@ class HoldingSaver(BaseCheckpointSaver[Any]):
             )
         return found
 
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete threads: `delete`, or `delete_all` as LangGraph Server says.
-
-        Another strategy is a ValueError: a thread's newest checkpoints are kept as they are stored.
-        """
-        if strategy not in ("delete", "delete_all"):
-            raise ValueError(f"threads are pruned by `delete` alone, not by {strategy!r}")
-        for thread_id in thread_ids:
-            await self.adelete_thread(thread_id)
-
     async def _release(self, held: HeldCheckpoints) -> None:
         put, writes = held.newest, held.writes
         held.newest, held.writes = None, []

@@ -1,4 +1,4 @@
-"""What a server asks of a checkpointer: rolling runs back, and deleting threads."""
+"""What a server asks of a checkpointer: rolling runs back, and pruning threads."""
 
 from typing import Any
 
@@ -105,6 +105,38 @@ async def test_a_write_belongs_to_its_last_run(home: Installation) -> None:
         assert await written() == [("blob", "a")]
 
 
+@pytest.mark.parametrize("stateful", [False, True])
+async def test_pruning_to_the_latest_keeps_what_can_be_resumed(
+    home: Installation, stateful: bool
+) -> None:
+    async with open_saver(home) as saver:
+        story = Story()
+        graph = story.compile(saver, stateful=stateful)
+        for _ in range(3):
+            await graph.ainvoke({}, thread())
+        story.act = ask
+        await graph.ainvoke({}, thread())
+        before = await state(graph)
+        await saver.aprune(["t", "no such thread"], strategy="keep_latest")
+        assert await rows(saver, "checkpoints") == 2
+        assert await state(graph) == before
+        story.log.clear()
+        await graph.ainvoke(Command(resume="yes"), thread())
+        assert story.log == ["act", "last", "close"]
+
+
+async def test_pruning_to_the_latest_deletes_abandoned_work(home: Installation) -> None:
+    async with open_saver(home) as saver:
+        story = Story(ask)
+        graph = story.compile(saver)
+        await graph.ainvoke({}, thread())
+        story.act = answer
+        await graph.ainvoke({}, thread())
+        await saver.aprune(["t"], strategy="keep_latest")
+        assert await rows(saver, "checkpoints") == 1
+        assert await rows(saver, "writes", "checkpoint_ns > ''") == 0
+
+
 @pytest.mark.parametrize("strategy", ["delete", "delete_all"])
 async def test_deleting_by_pruning_leaves_other_threads(home: Installation, strategy: str) -> None:
     async with open_saver(home) as saver:
@@ -117,10 +149,10 @@ async def test_deleting_by_pruning_leaves_other_threads(home: Installation, stra
             assert await rows(saver, table, "thread_id = 'other'") > 0
 
 
-async def test_another_strategy_deletes_nothing(home: Installation) -> None:
+async def test_an_unknown_prune_strategy_deletes_nothing(home: Installation) -> None:
     async with open_saver(home) as saver:
         await Story().compile(saver).ainvoke({}, thread())
         before = await rows(saver, "checkpoints")
-        with pytest.raises(ValueError, match="by `delete` alone, not by 'keep_latest'"):
-            await saver.aprune(["t"])
+        with pytest.raises(ValueError, match="Unknown prune strategy: 'oldest'"):
+            await saver.aprune(["t"], strategy="oldest")
         assert await rows(saver, "checkpoints") == before

@@ -121,6 +121,14 @@ WHERE chunk.thread_id = old.thread_id AND chunk.id = old.id AND NOT EXISTS (
 """
 """Checkpoints, their writes, and values and chunks that only they refer to, in one snapshot."""
 
+_DROP_CHUNKS = """
+DELETE FROM circadian_chunks AS chunk
+WHERE chunk.thread_id = ANY(%s) AND NOT EXISTS (
+    SELECT FROM checkpoint_blobs AS blob
+    WHERE blob.thread_id = chunk.thread_id AND chunk.id = ANY(blob.chunks)
+)
+"""
+
 _PUT = f"""
 WITH blobs AS (
     INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob, chunks)
@@ -239,9 +247,7 @@ class PostgresCheckpoints(AsyncPostgresSaver):
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a thread."""
-        async with self._changing(str(thread_id)) as cursor:
-            for table in _TABLES:
-                await cursor.execute(f"DELETE FROM {table} WHERE thread_id = %s", (str(thread_id),))
+        await self.aprune([thread_id], strategy="delete")
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete what these runs stored, in all threads, also writes on checkpoints of others."""
@@ -255,10 +261,25 @@ class PostgresCheckpoints(AsyncPostgresSaver):
                 await hold(cursor, "checkpoints", thread)
             await cursor.execute(_DELETE.format(checkpoints=_OF_RUNS, writes=_WRITES_OF_RUNS), runs)
 
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Prune threads. LangGraph Server says "delete_all" for what the base calls "delete"."""
+        strategy, threads = strategy.removesuffix("_all"), sorted(map(str, thread_ids))
+        if strategy != "delete":
+            await super().aprune(threads, strategy=strategy)
+        async with self._changing(*threads) as cursor:
+            if strategy == "delete":
+                for table in _TABLES:
+                    await cursor.execute(
+                        f"DELETE FROM {table} WHERE thread_id = ANY(%s)", (threads,)
+                    )
+            else:
+                await cursor.execute(_DROP_CHUNKS, (threads,))
+
     @asynccontextmanager
-    async def _changing(self, thread: str) -> AsyncIterator[Cursor]:
+    async def _changing(self, *threads: str) -> AsyncIterator[Cursor]:
         async with transaction(self.pool) as cursor:
-            await hold(cursor, "checkpoints", thread)
+            for thread in threads:
+                await hold(cursor, "checkpoints", thread)
             yield cursor
 
     @asynccontextmanager

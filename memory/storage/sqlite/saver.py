@@ -177,6 +177,16 @@ class SqliteCheckpoints(SqliteSaver):
             for (thread,) in threads.fetchall():
                 self._drop_chunks(thread)
 
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Delete all but each namespace's newest checkpoint, or whole threads, by `strategy`."""
+        if strategy not in ("keep_latest", "delete", "delete_all"):
+            raise ValueError(f"Unknown prune strategy: {strategy!r}")
+        for thread_id in map(str, thread_ids):
+            if strategy == "keep_latest":
+                self._keep_latest(thread_id)
+            else:
+                self.delete_thread(thread_id)
+
     @contextmanager
     def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
         """The cursor with which the base class reads."""
@@ -198,6 +208,7 @@ class SqliteCheckpoints(SqliteSaver):
     aget_tuple = _in_thread(get_tuple)
     aput, aput_writes = _in_thread(put), _in_thread(put_writes)
     adelete_thread, adelete_for_runs = _in_thread(delete_thread), _in_thread(delete_for_runs)
+    aprune = _in_thread(prune)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -224,6 +235,22 @@ class SqliteCheckpoints(SqliteSaver):
                 plan.restore or plan.run_start,
                 plan.run_start,
             )
+
+    def _keep_latest(self, thread: str) -> None:
+        with self._pruning():
+            if not (roots := self._roots(thread)):
+                return
+            newest_of_all = (
+                "(SELECT max(checkpoint_id) FROM checkpoints AS other"
+                " WHERE other.thread_id = ? AND other.checkpoint_ns = {table}.checkpoint_ns)"
+            )
+            self._delete(
+                thread,
+                f"(checkpoint_id < {newest_of_all} OR ({_OF_A_TASK} AND checkpoint_id < ?))",
+                thread,
+                roots[0].id,
+            )
+            self._drop_chunks(thread)
 
     def _chunks(self, ids: Sequence[str]) -> dict[str, bytes]:
         """Chunks by their ids. What has the same id has the same content, in every thread."""
@@ -275,7 +302,8 @@ class SqliteCheckpoints(SqliteSaver):
     def _delete(self, thread: str, where: str, *params: str | None) -> None:
         for table in ("writes", "checkpoints"):
             self.conn.execute(
-                f"DELETE FROM {table} WHERE thread_id = ? AND {where}", (thread, *params)
+                f"DELETE FROM {table} WHERE thread_id = ? AND {where.format(table=table)}",
+                (thread, *params),
             )
 
     def _pragma(self, name: str) -> int:

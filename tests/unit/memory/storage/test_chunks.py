@@ -92,10 +92,9 @@ async def test_what_no_checkpoint_contains_any_more_is_gone(home: Installation) 
         await put(saver, said(LONG, word="forgotten"))
         await put(saver, said(2 * CHUNK))
         assert await chunks(saver) == LONG // CHUNK + 2
-        for count in (2 * CHUNK, 3 * CHUNK):
-            await put(saver, said(count))
-        assert await chunks(saver) == 3
-        assert await history(saver) == said(3 * CHUNK)
+        await saver.aprune(["t"])
+        assert await chunks(saver) == 2
+        assert await history(saver) == said(2 * CHUNK)
     if isinstance(home, DataFolder):
         assert b"forgotten" not in home.checkpoints_db.read_bytes()
 
@@ -123,12 +122,17 @@ async def test_a_new_chunk_takes_the_place_of_those_that_are_out_of_use(home: In
         assert await chunks(saver) == 1
 
 
-async def test_a_thread_is_not_deleted_without_its_chunks(home: Installation) -> None:
+@pytest.mark.parametrize("how", ["adelete_thread", "aprune"])
+async def test_a_thread_is_not_deleted_without_its_chunks(home: Installation, how: str) -> None:
     async with open_saver(home) as saver:
         await put(saver, said(CHUNK))
         await refuse(saver, "DELETE", "circadian_chunks")
         with pytest.raises(Exception, match="refused"):
-            await saver.adelete_thread("t")
+            await (
+                saver.aprune(["t"], strategy="delete")
+                if how == "aprune"
+                else saver.adelete_thread("t")
+            )
         assert await history(saver) == said(CHUNK)
 
 
