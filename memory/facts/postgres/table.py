@@ -289,7 +289,7 @@ class PostgresTable(MemoryTable):
             tables = "memories, memory_terms, memory_aliases, memory_vectors"
             connection.execute(f"VACUUM (FULL, ANALYZE) {tables}")
             # What Mem0 kept of changes in earlier states of this version: it has texts.
-            connection.execute("TRUNCATE memory_history")
+            connection.execute("DROP TABLE IF EXISTS memory_history")
 
     def close(self) -> None:
         """Wait for a write in progress. The pool stays open: it belongs to its owner."""
@@ -374,10 +374,8 @@ FIRST_FORM = """
         number INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         key TEXT COLLATE "C" NOT NULL UNIQUE,
         user_id TEXT COLLATE "C",
-        agent_id TEXT COLLATE "C",
-        indexed TEXT COLLATE "C"
+        agent_id TEXT COLLATE "C"
     ) WITH (fillfactor = 50);
-    COMMENT ON COLUMN memory_scopes.indexed IS 'of earlier states of this version: not read';
     CREATE TABLE memories (
         seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         scope INTEGER NOT NULL,
@@ -439,21 +437,7 @@ FIRST_FORM = """
     CREATE INDEX memory_aliases_seq ON memory_aliases (seq);
     CREATE TABLE memory_analysis (
         one BOOLEAN PRIMARY KEY DEFAULT true CHECK (one), version INTEGER NOT NULL
-    );
-    CREATE TABLE memory_history (
-        number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-        id TEXT NOT NULL UNIQUE,
-        memory_id TEXT,
-        old_memory TEXT,
-        new_memory TEXT,
-        event TEXT,
-        created_at TEXT COLLATE "C",
-        updated_at TEXT COLLATE "C",
-        is_deleted INTEGER,
-        actor_id TEXT,
-        role TEXT
-    );
-    CREATE INDEX memory_history_of ON memory_history (memory_id)
+    )
 """
 
 FIRST_VERSION = 2
