@@ -114,18 +114,6 @@ def test_the_vector_index_takes_in_only_what_changed_since(
     assert taken == [7, 7, 7, 7, 2, 2]
 
 
-def test_a_word_is_read_once_while_nothing_is_written(table: SqliteTable) -> None:
-    put(table, "ana", "a", "glass oven")
-    statements: list[str] = []
-    table._connection.set_trace_callback(statements.append)
-    for query in (("glass",), ("glass", "oven"), ("oven",)):
-        assert worded(table, "ana", *query) == ["ana-a"]
-        assert table.counted(list(query), scope("ana")).having == dict.fromkeys(query, 1)
-    assert sum("json_group_array(doc)" in one for one in statements) == 2
-    put(table, "ana", "b", "oven")
-    assert worded(table, "ana", "oven") == ["ana-b", "ana-a"]
-
-
 def test_a_search_of_one_kind_compares_no_vector_of_another(
     table: SqliteTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -248,7 +248,7 @@ def test_a_vector_of_another_embedder_is_as_good_as_none(open_table: Open) -> No
         assert other.vector("ana-a") is None
         assert other.count_unembedded(scope("ana")) == 2
         assert worded(other, "ana", "fox") == ["ana-a"]
-    other = open_table(model="other", dimension=3)
+    other = open_table(model="it's 100% {where}", dimension=3)
     assert nearest(other, direction(1.0, dimension=3), scope("ana"), 5) == []
     other.set_vectors({"ana-b": direction(1.0, dimension=3)})
     assert ids(nearest(other, direction(1.0, dimension=3), scope("ana"), 5)) == ["ana-b"]
