@@ -21,7 +21,6 @@ from uuid import uuid5
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
-from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from memory.errors import CircuitOpen, InputError, MemoryStoreError
@@ -36,7 +35,6 @@ from memory.facts.table import (
     Waiting,
     checked_draft,
     checked_fact,
-    checked_form,
     embedded_text,
     fact_filters,
     fact_of,
@@ -110,9 +108,6 @@ class Episode(TypedDict):
     """The text to embed, where it is not `data`."""
     terms: NotRequired[list[str]]
     """The index terms, if they differ from the terms of `data`."""
-
-
-_EPISODES = TypeAdapter(list[Episode])
 
 
 class SemanticMemory:
@@ -239,8 +234,7 @@ class SemanticMemory:
         A standing episode is updated; it keeps its vector while the text to embed stays the same.
         Returns the scope's newest rows that wait, for `embed_waiting`.
         """
-        checked = checked_form(list(rows), _EPISODES, "an episode")
-        return await self.run(self._put_episodes, scope, checked)
+        return await self.run(self._put_episodes, scope, rows)
 
     async def drop_episodes(self, scope: Scope, ids: Sequence[str]) -> int:
         """Remove the episodes with these entry ids; return how many there were."""

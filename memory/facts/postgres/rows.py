@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from psycopg_pool import ConnectionPool
 
-from memory.errors import MemoryStoreError
 from memory.facts.table import (
     LENGTH_PART,
     MAX_QUERY_WORDS,
@@ -123,14 +122,6 @@ class Transactions:
                 return
             with self.pool.connection() as connection:
                 yield connection
-
-    @contextmanager
-    def outside(self) -> Iterator[Connection]:
-        """A connection for statements that cannot run in a transaction."""
-        if self.current is not None:
-            raise MemoryStoreError("this cannot run within a transaction")
-        with self.connection() as connection:
-            yield connection
 
 
 LONGEST = 500

@@ -284,7 +284,7 @@ class PostgresTable(MemoryTable):
 
     def scrub(self) -> None:
         """Remove deleted and changed content from the tables' files. Slow; others wait."""
-        with self.lock, self.transactions.outside() as connection:
+        with self.lock, self.transactions.connection() as connection:
             # ANALYZE: the planner's statistics hold values that were common in a table.
             tables = "memories, memory_terms, memory_aliases, memory_vectors"
             connection.execute(f"VACUUM (FULL, ANALYZE) {tables}")

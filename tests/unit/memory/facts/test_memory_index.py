@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.errors import InputError, MemoryStoreError, ModelError
+from memory.errors import MemoryStoreError, ModelError
 from memory.facts.semantic import EMBEDDED_CHARS, Episode, Matches, SemanticMemory
 from memory.facts.table import Counted, Kind, SessionPlace
 from memory.records.records import Scope
@@ -149,23 +149,6 @@ async def test_dropping_an_episode_leaves_a_fact_of_that_operation(memory: Seman
     await memory.put_episodes(ANA, [episode("x", "red fox")])
     assert await memory.drop_episodes(ANA, ["x"]) == 1
     assert await memory.count(ANA) == 1
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {"op": "e1", "data": "text"},
-        episode("e1", "text", trust=float("nan")),
-        episode("e1", "text", trust="high"),
-        episode("e1", "half a pair \ud83d"),
-    ],
-)
-async def test_a_broken_episode_is_refused_with_its_whole_batch(
-    memory: SemanticMemory, broken: Any
-) -> None:
-    with pytest.raises(InputError, match="not an episode"):
-        await memory.put_episodes(ANA, [episode("e0", "red fox"), broken])
-    assert (await look(memory, ANA, "red fox")).worded == []
 
 
 async def test_rows_and_their_neighbours_are_read_in_their_own_scope_alone(
