@@ -231,7 +231,7 @@ def _database(url: SecretStr) -> Check:
 async def _of_home(options: Options, home: Installation, *, call: bool) -> list[Check]:
     """Checks of an open installation; the agent is opened only if everything else is sound."""
     embedder = await _embedder(
-        home.embedder, lambda: home.embeddings, call=call, dimension=home.dimension
+        home.embedder, home.semantic.open_embeddings, call=call, dimension=home.dimension
     )
     checks = []
     if isinstance(home, DataFolder):

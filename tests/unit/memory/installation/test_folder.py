@@ -158,7 +158,7 @@ def test_offline_refuses_an_online_folder(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_folder_of_custom_embeddings_needs_them(tmp_path: Path) -> None:
     open_folder(tmp_path / "data", embeddings=WordEmbeddings())
     given = WordEmbeddings()
-    assert open_folder(tmp_path / "data", embeddings=given).embeddings is given
+    assert open_folder(tmp_path / "data", embeddings=given).semantic.open_embeddings() is given
     said = refusal(tmp_path / "data")
     assert "from Python (custom:WordEmbeddings)" in said
     assert "`circadian reindex --embedder NAME`" in said

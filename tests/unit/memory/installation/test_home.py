@@ -122,7 +122,7 @@ def test_a_new_installation_records_its_metadata_and_no_more(place: Place) -> No
     schema = FOLDER_SCHEMA if isinstance(home, DataFolder) else DATABASE_SCHEMA
     assert place.head == (schema, "offline", OFFLINE_DIMENSION)
     assert (home.embedder, home.dimension) == ("offline", OFFLINE_DIMENSION)
-    assert isinstance(home.embeddings, HashingEmbeddings)
+    assert isinstance(home.semantic.open_embeddings(), HashingEmbeddings)
     if isinstance(place.where, Path):
         assert os.listdir(place.where) == [HEAD]
     else:
@@ -137,7 +137,7 @@ def test_the_embedder_is_changed_on_request_alone(place: Place) -> None:
         place.open(embedder="openai:x")
     changed = place.open(embeddings=given, change=True)
     assert place.head[1:] == ("custom:WordEmbeddings", DIMENSION)
-    assert (changed.dimension, changed.embeddings) == (DIMENSION, given)
+    assert (changed.dimension, changed.semantic.open_embeddings()) == (DIMENSION, given)
     with pytest.raises(FolderError, match=r"from Python \(custom:WordEmbeddings\)"):
         place.open()
     assert place.open(embedder="offline", change=True).dimension == OFFLINE_DIMENSION
