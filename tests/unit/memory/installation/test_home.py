@@ -123,6 +123,7 @@ def test_a_new_installation_records_its_metadata_and_no_more(place: Place) -> No
     assert place.head == (schema, "offline", OFFLINE_DIMENSION)
     assert (home.embedder, home.dimension) == ("offline", OFFLINE_DIMENSION)
     assert isinstance(home.semantic.open_embeddings(), HashingEmbeddings)
+    home.close()
     if isinstance(place.where, Path):
         assert os.listdir(place.where) == [HEAD]
     else:
@@ -138,6 +139,7 @@ def test_the_embedder_is_changed_on_request_alone(place: Place) -> None:
     changed = place.open(embeddings=given, change=True)
     assert place.head[1:] == ("custom:WordEmbeddings", DIMENSION)
     assert (changed.dimension, changed.semantic.open_embeddings()) == (DIMENSION, given)
+    changed.close()
     with pytest.raises(FolderError, match=r"from Python \(custom:WordEmbeddings\)"):
         place.open()
     assert place.open(embedder="offline", change=True).dimension == OFFLINE_DIMENSION
