@@ -356,7 +356,7 @@ class SemanticMemory:
     def writing(self) -> Iterator[Mem0]:
         """Mem0, with everything written inside in one transaction. Blocking."""
         mem0 = self.open_mem0()
-        with mem0.writing():
+        with mem0.table.lock, mem0.table.transaction():
             yield mem0
 
     def open_table(self) -> MemoryTable:

@@ -31,7 +31,8 @@ from tests.support.tables import (
 
 def query(pool: BlockingPool, statement: str, *values: object) -> list[tuple[Any, ...]]:
     with pool.connection() as connection:
-        return connection.execute(statement, values).fetchall()
+        found = connection.execute(statement, values)
+        return found.fetchall() if found.description else []
 
 
 @pytest.fixture
@@ -145,6 +146,7 @@ def test_what_was_deleted_is_in_no_file_of_the_tables(own_postgres: Postgres) ->
         put(table, "ana", "a", "Zarathustra paints", terms=["zarathustra"])
         put(table, "ana", "b", "Ozymandias paints")
         table.update("ana-a", None, payload("ana", "a", "Quetzalcoatl paints"))
+        query(pool, "CREATE TABLE memory_history AS SELECT 'Zarathustra' AS old_memory")
         own_postgres.execute("CHECKPOINT")
         assert own_postgres.files_with(b"Quetzalcoatl")
         table.delete({"id": "ana-a"})
