@@ -155,14 +155,24 @@ def test_an_installation_of_a_newer_version_is_refused(place: Place) -> None:
             opens()
 
 
-def test_concurrent_first_openings_agree(place: Place) -> None:
+class Met(WordEmbeddings):
+    """Embeddings that are asked for their dimension once all have found nothing."""
+
     barrier = threading.Barrier(8)
 
+    def embed_query(self, text: str) -> list[float]:
+        self.barrier.wait(20)
+        return super().embed_query(text)
+
+
+class MetToo(Met):
+    pass
+
+
+def test_concurrent_first_openings_agree(place: Place) -> None:
     def make(number: int) -> Installation | FolderError:
-        given: Any = {"offline": True} if number % 2 else {"embeddings": WordEmbeddings()}
-        barrier.wait()
         try:
-            return place.open(**given)
+            return place.open(embeddings=Met() if number % 2 else MetToo())
         except FolderError as error:
             return error
 
