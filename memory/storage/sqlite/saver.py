@@ -33,10 +33,6 @@ _RUN_ID = "json_extract(CAST(metadata AS TEXT), '$.run_id')"
 
 _KEY = "thread_id, checkpoint_ns, checkpoint_id"
 
-_CHECKPOINT = "parent_checkpoint_id, type, checkpoint, chunks"
-
-_WRITE = "task_id, task_path, idx, channel, type, value"
-
 _OF_A_TASK = "checkpoint_ns > '' AND instr(checkpoint_ns, ':') > 0"
 """The namespace of one task's subgraph (`awake:<task id>`); a stateful subgraph's has no colon."""
 
@@ -118,8 +114,8 @@ class SqliteCheckpoints(SqliteSaver):
         root = not key[1]
         with self._pruning() if root else self._writing():
             self.conn.execute(
-                f"INSERT OR REPLACE INTO checkpoints ({_KEY}, {_CHECKPOINT}, metadata)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                f"INSERT OR REPLACE INTO checkpoints ({_KEY}, parent_checkpoint_id, type,"
+                " checkpoint, chunks, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (*key, place.get("checkpoint_id"), *row, described.encode("utf-8", "ignore")),
             )
             added = self._put_chunks(key[0], chunks)
@@ -154,7 +150,8 @@ class SqliteCheckpoints(SqliteSaver):
         with self._writing():
             self.conn.executemany(
                 f"INSERT OR {'REPLACE' if special else 'IGNORE'} INTO writes"
-                f" ({_KEY}, {_WRITE}, run_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f" ({_KEY}, task_id, task_path, idx, channel, type, value, run_id)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 rows,
             )
 
