@@ -130,7 +130,7 @@ def resources_of(config: RunnableConfig) -> Resources:
     given = configurable.get(KEY)
     if isinstance(given, Resources):
         return given
-    ours, user = _process().resources, configurable.get(SERVED_USER)
+    ours, user = process_now().resources, configurable.get(SERVED_USER)
     return replace(ours, user=str(user)) if user and user != ours.user else ours
 
 
@@ -173,14 +173,6 @@ def undone_night(config: RunnableConfig) -> str | None:
     return cast(str | None, config["configurable"][UNDONE])
 
 
-def process_now() -> Process:
-    """Process-wide resources, created at the first call, which blocks.
-
-    A server uses them beside its runs. Raises as `open_installation`.
-    """
-    return _process()
-
-
 @asynccontextmanager
 async def process_resources(
     extra: Callable[[], Awaitable[Extensions]] | None = None,
@@ -190,7 +182,7 @@ async def process_resources(
     Creating them reads files, which no node of a server may do. `extra` loads the user's
     extensions. Raises as `open_installation`, `choose_model` and `extra` do.
     """
-    process = await asyncio.to_thread(_process)
+    process = await asyncio.to_thread(process_now)
     try:
         if extra is not None:
             added = await extra()
@@ -199,7 +191,7 @@ async def process_resources(
             )
         yield process.resources
     finally:
-        _process.cache_clear()
+        process_now.cache_clear()
         await asyncio.to_thread(process.home.close)
 
 
@@ -232,9 +224,9 @@ def settings_of(context: Settings | Mapping[str, Any] | None) -> Settings:
     settings = context if isinstance(context, Settings) else None
     if settings is None:
         settings = Settings.model_validate(context or {})
-    if not _process.cache_info().currsize:  # no server
+    if not process_now.cache_info().currsize:  # no server
         return settings
-    process = _process()
+    process = process_now()
     usual = process.given
     _check_chosen(settings, usual, process.users_may_set)
     left = usual.keys() - settings.model_fields_set
@@ -296,7 +288,11 @@ class Process:
 
 
 @lru_cache(maxsize=1)
-def _process() -> Process:
+def process_now() -> Process:
+    """Process-wide resources, created at the first call, which blocks.
+
+    A server uses them beside its runs. Raises as `open_installation`.
+    """
     from memory.installation import open_installation
     from memory.models import choose_model
 

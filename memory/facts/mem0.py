@@ -157,12 +157,6 @@ class Mem0:
     table: MemoryTable
     embedder: ReadyVectors
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Make the writes inside atomic."""
-        with self.table.lock, self.table.transaction():
-            yield
-
     def add(self, text: str, ids: Mapping[str, str], metadata: dict[str, Any]) -> None:
         """Write one fact as it is given, under Mem0's `user_id` and `agent_id`."""
         self.memory.add([{"role": "user", "content": text}], **ids, metadata=metadata, infer=False)

@@ -21,7 +21,6 @@ from uuid import uuid5
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
-from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from memory.errors import CircuitOpen, InputError, MemoryStoreError
@@ -36,7 +35,6 @@ from memory.facts.table import (
     Waiting,
     checked_draft,
     checked_fact,
-    checked_form,
     embedded_text,
     fact_filters,
     fact_of,
@@ -110,9 +108,6 @@ class Episode(TypedDict):
     """The text to embed, where it is not `data`."""
     terms: NotRequired[list[str]]
     """The index terms, if they differ from the terms of `data`."""
-
-
-_EPISODES = TypeAdapter(list[Episode])
 
 
 class SemanticMemory:
@@ -202,7 +197,7 @@ class SemanticMemory:
     ) -> list[list[tuple[Fact, float]]]:
         """For each vector the `limit` nearest facts that hold, nearest first, with cosine."""
         filters = fact_filters(scope, include_superseded=False)
-        found = await self.run(lambda: self.open_table().nearest_each(vectors, filters, limit))
+        found = await self.run(lambda: self.open_table().nearest(vectors, filters, limit))
         return [[(fact_of(row), score) for row, score in rows] for rows in found]
 
     async def keywords(
@@ -239,8 +234,7 @@ class SemanticMemory:
         A standing episode is updated; it keeps its vector while the text to embed stays the same.
         Returns the scope's newest rows that wait, for `embed_waiting`.
         """
-        checked = checked_form(list(rows), _EPISODES, "an episode")
-        return await self.run(self._put_episodes, scope, checked)
+        return await self.run(self._put_episodes, scope, rows)
 
     async def drop_episodes(self, scope: Scope, ids: Sequence[str]) -> int:
         """Remove the episodes with these entry ids; return how many there were."""
@@ -362,7 +356,7 @@ class SemanticMemory:
     def writing(self) -> Iterator[Mem0]:
         """Mem0, with everything written inside in one transaction. Blocking."""
         mem0 = self.open_mem0()
-        with mem0.writing():
+        with mem0.table.lock, mem0.table.transaction():
             yield mem0
 
     def open_table(self) -> MemoryTable:
@@ -419,7 +413,7 @@ class SemanticMemory:
         found = [Matches(Scored(), Scored(), Counted(0, {})) for _ in asked]
         for kind in kinds:
             of_kind = {**filters, "kind": kind}
-            near = iter(table.nearest_each(vectors, of_kind, limit))
+            near = iter(table.nearest(vectors, of_kind, limit))
             for (words, vector), matches in zip(asked, found, strict=True):
                 matches.near.extend(next(near) if vector is not None else ())
                 matches.worded.extend(table.keywords(words, of_kind, limit))

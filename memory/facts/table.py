@@ -237,14 +237,10 @@ class MemoryTable(ABC):
         """A row's vector; None without a row, or without a vector of the embedder in use."""
 
     @abstractmethod
-    def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
-        """The nearest matching rows, nearest first, with cosine (-1..1)."""
-
-    def nearest_each(
+    def nearest(
         self, vectors: Sequence[Vector], filters: Filters, limit: int
     ) -> list[list[tuple[Row, float]]]:
-        """The nearest matching rows of each vector, in order."""
-        return [self.nearest(vector, filters, limit) for vector in vectors]
+        """The nearest matching rows of each vector, nearest first, with cosine (-1..1)."""
 
     @abstractmethod
     def keywords(
@@ -456,7 +452,7 @@ def fact_filters(scope: Scope, *, include_superseded: bool = True) -> dict[str, 
 
 def checked_draft(draft: FactDraft) -> FactDraft:
     """`draft`, checked: it has a text and a source. Raises InputError."""
-    checked = checked_form(draft, _DRAFT)
+    checked = _checked_form(draft, _DRAFT)
     if not checked["text"].strip():
         raise InputError("a fact has no text")
     if not checked["source_entries"] and not checked["source_events"]:
@@ -466,16 +462,15 @@ def checked_draft(draft: FactDraft) -> FactDraft:
 
 def checked_fact(fact: Mapping[str, Any]) -> Fact:
     """`fact`, checked. Raises InputError."""
-    return checked_form(fact, _FACT)
+    return _checked_form(fact, _FACT)
 
 
-def checked_form(record: object, form: TypeAdapter[Form], what: str = "a fact") -> Form:
-    """`record`, checked against its form; JSON can say it. Raises InputError."""
+def _checked_form(record: object, form: TypeAdapter[Form]) -> Form:
     try:
         checked = form.validate_python(record, strict=True)
         json.dumps(checked, ensure_ascii=False, allow_nan=False).encode()
     except ValueError as error:
-        raise InputError(f"not {what}: {error}") from error
+        raise InputError(f"not a fact: {error}") from error
     return checked
 
 

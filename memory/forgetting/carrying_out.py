@@ -294,7 +294,7 @@ async def ended(store: BaseStore, scope: Scope) -> None:
 
 SAVER_TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes", "circadian_chunks")
 
-STORE_TABLES = ("store", "memory_history")
+STORE_TABLES = ("store",)
 
 MEMORY_TABLES = ("memories", "memory_terms", "memory_aliases")
 """Semantic memory rewrites these itself; only their statistics are cleared here."""

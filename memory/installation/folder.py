@@ -100,18 +100,13 @@ class InstalledMemory(ABC):
         self.embedder, self.dimension, self._load = embedder, dimension, load
 
     @cached_property
-    def embeddings(self) -> Embeddings:
-        """The embedder. Raises InputError if it cannot be loaded, as without its key."""
-        return self._load()
-
-    @cached_property
     def semantic(self) -> SemanticMemory:
         """The facts."""
         return SemanticMemory(
             self.open_facts,
             mem0_dir=self.mem0_dir,
             dimension=self.dimension,
-            embeddings=lambda: self.embeddings,
+            embeddings=self._load,
         )
 
     @property

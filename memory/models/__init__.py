@@ -17,7 +17,7 @@ from memory.models.registry import (
     load_embedder,
     model_name,
 )
-from memory.models.retry import Breaker, Breakers, breakers_of, guarded, retrying
+from memory.models.retry import Breaker, Breakers, RetryPolicy, breakers_of, guarded
 
 __all__ = [
     "CUT_OFF",
@@ -28,6 +28,7 @@ __all__ = [
     "Breaker",
     "Breakers",
     "HashingEmbeddings",
+    "RetryPolicy",
     "ask",
     "ask_for",
     "breakers_of",
@@ -47,7 +48,6 @@ __all__ = [
     "load_chat_model",
     "load_embedder",
     "model_name",
-    "retrying",
     "sure_words",
     "total",
 ]

@@ -24,9 +24,9 @@ from memory.models.retry import (
     Breaker,
     Failure,
     RetryableError,
+    RetryPolicy,
     Service,
     Sleep,
-    retrying,
     with_retries,
 )
 from memory.records import Loop, Usage
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel, LanguageModelInput
     from langchain_core.runnables import Runnable, RunnableConfig
     from langchain_core.tools import BaseTool
-    from tenacity import AsyncRetrying
-
-    _Policy = tuple[Callable[[], AsyncRetrying], float]
 
 log = logging.getLogger("circadian")
 
@@ -126,11 +123,9 @@ async def ask(
     async def send(shown: Sequence[BaseMessage]) -> AIMessage:
         return await runnable.ainvoke(list(shown), config)
 
-    meter = _Meter(model, messages, tools)
-    known = {tool.name for tool in tools} | set(names)
-    answer = await _answer(
-        send, meter, _policy(settings, attempts, sleep=sleep, jitter=jitter), breaker, known
-    )
+    policy = RetryPolicy(attempts or settings.model_attempts, sleep, jitter)
+    question = _Question(model, messages, policy, settings.model_timeout, breaker, tools, names)
+    answer = await _answer(send, question)
     if calls or runnable is model or str(answer.message.text).strip():
         return answer
     # A server that does not know the option, such as some behind OpenAI's protocol.
@@ -185,6 +180,7 @@ async def ask_for(
     shown = list(messages)
     spent: Usage = {"llm_calls": 0, "tokens": 0}
     problem = ""
+    policy = RetryPolicy(settings.model_attempts, sleep)
 
     async def send(prompt: Sequence[BaseMessage]) -> AIMessage:
         given: Any = await form.ainvoke(list(prompt), config)
@@ -192,9 +188,9 @@ async def ask_for(
         return message
 
     for _ in range(1 + CORRECTIONS):
-        meter = _Meter(model, shown)
+        question = _Question(model, shown, policy, settings.model_timeout, breaker)
         try:
-            answer = await _answer(send, meter, _policy(settings, sleep=sleep), breaker)
+            answer = await _answer(send, question)
         except ModelError as error:
             raise _charged(error, spent) from error.__cause__
         spent = total(spent, answer.usage)
@@ -206,11 +202,6 @@ async def ask_for(
         shown = [*shown, answer.message, *_corrections(answer.message, schema, problem)]
     unfit = ModelError(f"the model's {schema.__name__} does not fit: {safe(problem)}")
     raise _charged(unfit, spent)
-
-
-def _policy(settings: Settings, attempts: int | None = None, **given: Any) -> _Policy:
-    tries = partial(retrying, attempts or settings.model_attempts, **given)
-    return tries, settings.model_timeout
 
 
 def _charged(error: ModelError, spent: Usage) -> ModelError:
@@ -259,10 +250,18 @@ def costing() -> Iterator[None]:
 
 
 @dataclass
-class _Meter:
+class _Question:
+    """What a model is asked, how often and how long, and what its answers have cost so far."""
+
     model: BaseChatModel
     prompt: Sequence[BaseMessage]
+    policy: RetryPolicy
+    seconds: float
+    """The most that one try may take."""
+    breaker: Breaker | None
     tools: Sequence[BaseTool] = ()
+    names: Collection[str] = ()
+    """Other tools that the model may know."""
     calls: int = 0
     read: int = 0
     """Tokens of the prompt, once for each answer."""
@@ -288,34 +287,32 @@ class _Meter:
             self.written += approximate_tokens([message])
 
 
-async def _answer(
-    send: Send, meter: _Meter, policy: _Policy, breaker: Breaker | None, known: Collection[str] = ()
-) -> Answer:
-    model = telemetry.called(meter.model)
+async def _answer(send: Send, question: _Question) -> Answer:
+    model = telemetry.called(question.model)
     for account in _accounts:
         await account.check()
-    with telemetry.chat(meter.model) as span, telemetry.MODEL_SECONDS.labels(model).time():
+    with telemetry.chat(question.model) as span, telemetry.MODEL_SECONDS.labels(model).time():
         try:
-            message = await _usable(send, meter, policy, breaker, known)
+            message = await _usable(send, question)
         except ModelError as error:
             telemetry.MODEL_CALLS.labels("failed").inc()
-            raise _charged(error, meter.usage) from error.__cause__
+            raise _charged(error, question.usage) from error.__cause__
         finally:
-            telemetry.MODEL_CALLS.labels("answered").inc(meter.calls)
-            telemetry.TOKENS.labels("input", model).inc(meter.read)
-            telemetry.TOKENS.labels("output", model).inc(meter.written)
-            telemetry.CACHED_TOKENS.labels(model).inc(meter.cached)
+            telemetry.MODEL_CALLS.labels("answered").inc(question.calls)
+            telemetry.TOKENS.labels("input", model).inc(question.read)
+            telemetry.TOKENS.labels("output", model).inc(question.written)
+            telemetry.CACHED_TOKENS.labels(model).inc(question.cached)
             span.set(
                 {
-                    "gen_ai.usage.input_tokens": meter.read,
-                    "gen_ai.usage.output_tokens": meter.written,
-                    "circadian.llm_calls": meter.calls,
+                    "gen_ai.usage.input_tokens": question.read,
+                    "gen_ai.usage.output_tokens": question.written,
+                    "circadian.llm_calls": question.calls,
                 }
             )
-            _answered.get([]).append(meter.usage["tokens"])
+            _answered.get([]).append(question.usage["tokens"])
             for account in _accounts:
-                await account.charge(meter.usage)
-    return Answer(message, meter.usage)
+                await account.charge(question.usage)
+    return Answer(message, question.usage)
 
 
 class _Trouble(NamedTuple):
@@ -355,32 +352,34 @@ def _say_once(model: str) -> None:
     log.warning("%s: its counts of tokens are none, and are estimated", model)
 
 
-async def _usable(
-    send: Send, meter: _Meter, policy: _Policy, breaker: Breaker | None, known: Collection[str]
-) -> AIMessage:
+async def _usable(send: Send, question: _Question) -> AIMessage:
     """Ask for a usable answer; after an unusable one ask once more, with what was wrong."""
-    tries, seconds = policy
-    whom = partial(Service.of, meter.model)
-    prompt = list(meter.prompt)
+    known = {tool.name for tool in question.tools} | set(question.names)
+    prompt = list(question.prompt)
 
     async def one_try() -> AIMessage | _Trouble:
         try:
             async with asyncio.timeout(None) as limit:
+                end = asyncio.get_running_loop().time() + question.seconds
                 # A cancelled timer stays in the loop for a while; it must not keep this context.
-                Context().run(limit.reschedule, asyncio.get_running_loop().time() + seconds)
-                given = _countable(await send(prompt), meter.model)
+                Context().run(limit.reschedule, end)
+                given = _countable(await send(prompt), question.model)
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            late = Failure("again", f"no answer within {seconds:g} s (model_timeout)", down=True)
-            raise RetryableError(late) from error
+            late = f"no answer within {question.seconds:g} s (model_timeout)"
+            raise RetryableError(Failure("again", late, down=True)) from error
         except ValidationError as error:
             told = f"it cannot be read: {'; '.join(explained(error.errors()))}"
             return _Trouble(told, told)
-        meter.add(given, prompt)
+        question.add(given, prompt)
         return as_read(given)
 
-    found = await with_retries(one_try, tries, whom=whom, breaker=breaker)
+    async def tries() -> AIMessage | _Trouble:
+        whom = partial(Service.of, question.model)
+        return await with_retries(one_try, question.policy, whom=whom, breaker=question.breaker)
+
+    found = await tries()
     trouble = _trouble(found, known)
     if trouble is not None:
         said = [found] if isinstance(found, AIMessage) and str(found.text).strip() else []
@@ -388,7 +387,7 @@ async def _usable(
             *said,
             HumanMessage(f"There is something wrong with your answer: {trouble.told}"),
         ]
-        found = await with_retries(one_try, tries, whom=whom, breaker=breaker)
+        found = await tries()
         trouble = _trouble(found, known)
     if isinstance(found, AIMessage) and trouble is None:
         return found

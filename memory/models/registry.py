@@ -22,10 +22,9 @@ from urllib.parse import urlsplit
 
 from langchain_core.embeddings import Embeddings
 from pydantic import SecretStr
-from tenacity import AsyncRetrying
 
 from memory.errors import InputError, ModelError
-from memory.models.retry import Breaker, Service, once, retrying, with_retries
+from memory.models.retry import USUAL, Breaker, RetryPolicy, Service, once, with_retries
 from memory.telemetry import called
 from memory.text import content_stems, shortened, stem, words
 
@@ -123,14 +122,14 @@ def _hashed(feature: str, weight: float) -> tuple[int, float]:
 async def embed_query(
     embeddings: Embeddings,
     text: str,
-    policy: AsyncRetrying | None = None,
+    policy: RetryPolicy = USUAL,
     *,
     breaker: Breaker | None = None,
 ) -> list[float]:
     """The vector of a query. Raises ModelError when the embedder gives none."""
     return await with_retries(
         lambda: embeddings.aembed_query(text),
-        (lambda: policy) if policy else retrying,
+        policy,
         whom=partial(Service.of, embeddings, "embedder"),
         breaker=breaker,
     )
@@ -139,14 +138,14 @@ async def embed_query(
 async def embed_texts(
     embeddings: Embeddings,
     texts: Sequence[str],
-    policy: AsyncRetrying | None = None,
+    policy: RetryPolicy = USUAL,
     *,
     breaker: Breaker | None = None,
 ) -> list[list[float]]:
     """The vectors of `texts`, in order, in one call. Raises ModelError when any is missing."""
     vectors = await with_retries(
         lambda: embeddings.aembed_documents(list(texts)),
-        (lambda: policy) if policy else retrying,
+        policy,
         whom=partial(Service.of, embeddings, "embedder"),
         breaker=breaker,
     )

@@ -1,4 +1,4 @@
-"""Retries: which failures of a provider are worth another try, and how it is made (tenacity).
+"""Retries: which failures of a provider are worth another try, and how it is made.
 
 A wrong setting (key, model name, address) becomes one line that names the variable to set.
 
@@ -29,7 +29,6 @@ from langchain_core.exceptions import (
     ModelPermissionDeniedError,
 )
 from langchain_core.exceptions import ModelError as ProviderError
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from memory.errors import (
     CircadianError,
@@ -444,33 +443,34 @@ class RetryableError(Exception):
         self.failure = failure
 
 
-def retrying(
-    attempts: int = 4, sleep: Sleep = asyncio.sleep, jitter: Callable[[], float] = random.random
-) -> AsyncRetrying:
-    """Exponential backoff with jitter (0..1 from `jitter`), or the provider's Retry-After."""
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often a call is tried, and how long to wait between two tries."""
 
-    def wait(state: RetryCallState) -> float:
-        asked = _failure_of(state).retry_after
-        backoff = min(LONGEST_WAIT, BASE_SECONDS * 2 ** (state.attempt_number - 1))
-        return asked if asked is not None else backoff * (0.5 + jitter())
+    attempts: int = 4
+    sleep: Sleep = asyncio.sleep
+    jitter: Callable[[], float] = random.random
+    """0..1."""
 
-    def stop(state: RetryCallState) -> bool:
-        unreached = _failure_of(state).wrong_setting is not None
-        return state.attempt_number >= (min(attempts, UNREACHED_TRIES) if unreached else attempts)
+    def allows_another(self, failure: Failure, tried: int) -> bool:
+        """Whether to try once more after this failure, the last of `tried` tries."""
+        unreached = failure.wrong_setting is not None
+        return tried < (min(self.attempts, UNREACHED_TRIES) if unreached else self.attempts)
 
-    return AsyncRetrying(
-        stop=stop,
-        wait=wait,
-        sleep=sleep,
-        retry=retry_if_exception_type(RetryableError),
-        before_sleep=_log_wait,
-        reraise=True,
-    )
+    def wait(self, failure: Failure, tried: int) -> float:
+        """Seconds: the provider's Retry-After, else exponential backoff with jitter."""
+        if failure.retry_after is not None:
+            return failure.retry_after
+        backoff: float = min(LONGEST_WAIT, BASE_SECONDS * 2 ** (tried - 1))
+        return backoff * (0.5 + self.jitter())
+
+
+USUAL = RetryPolicy()
 
 
 async def with_retries(
     send: Callable[[], Awaitable[T]],
-    policy: Callable[[], AsyncRetrying],
+    policy: RetryPolicy,
     *,
     whom: Callable[[], Service],
     breaker: Breaker | None = None,
@@ -491,24 +491,17 @@ async def with_retries(
             raise _translated(error, whom()) from error
 
     async def all_tries() -> T:
-        # Tenacity's part of a call that succeeds would be a tenth of a tick's work.
-        try:
-            return await one_try()
-        except RetryableError as error:
-            failed = [error]
-
-        async def next_try() -> T:
-            if failed:
-                raise failed.pop()
-            return await one_try()
-
-        trying = policy()
-        try:
-            answer: T = await trying(next_try)
-        except RetryableError as last:
-            tries = trying.statistics["attempt_number"]
-            raise _given_up(last.failure, whom(), tries) from last.__cause__
-        return answer
+        tried = 0
+        while True:
+            tried += 1
+            try:
+                return await one_try()
+            except RetryableError as error:
+                if not policy.allows_another(error.failure, tried):
+                    raise _given_up(error.failure, whom(), tried) from error.__cause__
+                seconds = policy.wait(error.failure, tried)
+                _log_wait(error.failure, seconds)
+            await policy.sleep(seconds)
 
     return await guarded(breaker, all_tries, failure=ServiceDown)
 
@@ -563,14 +556,7 @@ def _kind(failure: Failure) -> type[ModelError]:
     return ServiceDown if failure.down else ModelError
 
 
-def _failure_of(state: RetryCallState) -> Failure:
-    error = state.outcome.exception() if state.outcome is not None else None
-    return error.failure if isinstance(error, RetryableError) else Failure("again", "")
-
-
-def _log_wait(state: RetryCallState) -> None:
-    wait = state.next_action.sleep if state.next_action is not None else 0.0
-    failure = _failure_of(state)
+def _log_wait(failure: Failure, seconds: float) -> None:
     # The error itself names a wrong setting, so the log need not.
     level = logging.INFO if failure.wrong_setting else logging.WARNING
-    log.log(level, "model call: %s; next try in %.1f s", safe(failure.reason), wait)
+    log.log(level, "model call: %s; next try in %.1f s", safe(failure.reason), seconds)

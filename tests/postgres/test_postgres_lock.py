@@ -440,19 +440,3 @@ async def test_a_run_that_loses_its_lock_does_not_wait_for_a_hanging_database(
         pass
     await other.__aexit__(None, None, None)
     assert await gone(admin)
-
-
-async def test_cancelling_while_connecting_leaves_no_lock(
-    home: Database, elsewhere: Database, admin: psycopg.Connection[Any]
-) -> None:
-    for _ in range(3):
-        waits = asyncio.create_task(home.agent_lock("t").__aenter__())
-        await asyncio.sleep(0.001)
-        waits.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waits
-        async with elsewhere.agent_lock("t", timeout=1.0):
-            pass
-        async with home.agent_lock("t", timeout=1.0):
-            pass
-    assert await gone(admin)

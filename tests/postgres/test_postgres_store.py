@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from graph.persistence import open_store
 from memory.errors import MemoryStoreError
 from memory.installation.database import open_database
 from memory.storage.postgres import store as stores
-from memory.storage.postgres.connections import LANES, Shared, transaction
+from memory.storage.postgres.connections import LANES, Shared
 
 WHERE, ELSEWHERE = ("ada", "t", "here"), ("ada", "t", "there")
 
@@ -55,26 +54,6 @@ async def test_puts_are_one_statement_whose_last_value_counts(
         assert before is not None
         assert found[1].created_at == before.created_at
         assert found[1].updated_at > before.updated_at
-
-
-async def test_reading_an_expiring_item_renews_it(postgres_url: str) -> None:
-    async with open_store(open_database(SecretStr(postgres_url), embedder="offline")) as store:
-        await store.abatch([PutOp(WHERE, "a", {"n": 1}, ttl=60), PutOp(WHERE, "b", {"n": 2})])
-
-        async def expiry() -> datetime:
-            pool: Any = getattr(store, "pool", None)
-            async with transaction(pool) as cursor:
-                await cursor.execute("SELECT expires_at FROM store WHERE key = 'a'")
-                [row] = await cursor.fetchall()
-            return row["expires_at"]  # type: ignore[no-any-return] # of a row
-
-        before = await expiry()
-        await store.abatch([GetOp(WHERE, "b")])
-        await store.abatch([GetOp(WHERE, "a", refresh_ttl=False)])
-        assert await expiry() == before
-        found = await store.abatch([GetOp(WHERE, "a"), GetOp(WHERE, "b")])
-        assert [item.value for item in found if isinstance(item, Item)] == [{"n": 1}, {"n": 2}]
-        assert await expiry() > before
 
 
 async def test_calls_at_once_share_statements_and_a_bad_one_fails_alone(

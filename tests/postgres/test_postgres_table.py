@@ -31,7 +31,8 @@ from tests.support.tables import (
 
 def query(pool: BlockingPool, statement: str, *values: object) -> list[tuple[Any, ...]]:
     with pool.connection() as connection:
-        return connection.execute(statement, values).fetchall()
+        found = connection.execute(statement, values)
+        return found.fetchall() if found.description else []
 
 
 @pytest.fixture
@@ -145,6 +146,7 @@ def test_what_was_deleted_is_in_no_file_of_the_tables(own_postgres: Postgres) ->
         put(table, "ana", "a", "Zarathustra paints", terms=["zarathustra"])
         put(table, "ana", "b", "Ozymandias paints")
         table.update("ana-a", None, payload("ana", "a", "Quetzalcoatl paints"))
+        query(pool, "CREATE TABLE memory_history AS SELECT 'Zarathustra' AS old_memory")
         own_postgres.execute("CHECKPOINT")
         assert own_postgres.files_with(b"Quetzalcoatl")
         table.delete({"id": "ana-a"})
@@ -158,7 +160,9 @@ def test_what_was_deleted_is_in_no_file_of_the_tables(own_postgres: Postgres) ->
         assert worded(table, "ana", "paint") == ["ana-b"]
 
 
-def test_a_transaction_sees_what_it_wrote(table: PostgresTable) -> None:
+def test_a_transaction_sees_what_it_wrote_and_counts_its_words(
+    table: PostgresTable, postgres_pool: BlockingPool
+) -> None:
     with table.transaction():
         put(table, "ana", "a", "red fox")
         put(table, "ana", "b", "blue whale")
@@ -166,6 +170,8 @@ def test_a_transaction_sees_what_it_wrote(table: PostgresTable) -> None:
         table.delete({"op": "a"})
         assert worded(table, "ana", "fox", "whal") == ["ana-b"]
         assert near(table, direction(1.0), "ana") == ["ana-b"]
+    table.update("ana-b", None, payload("ana", "b", "green owl", kind="episode"))
+    assert miscounted(postgres_pool) == []
 
 
 def test_errors_of_a_statement_are_ours_and_the_connection_goes_on(table: PostgresTable) -> None:

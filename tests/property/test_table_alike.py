@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memory.facts.table import MemoryTable, Row
 from memory.storage.postgres.connections import BlockingPool
-from tests.support.tables import Open, miscounted, payload, random_vectors, scope
+from tests.support.tables import Open, miscounted, nearest, payload, random_vectors, scope
 
 DIMENSION = 5
 VECTORS = random_vectors(6, DIMENSION)
@@ -127,7 +127,7 @@ def _answers(
         "numbered": seen([table.numbered(place)[seq] for seq in place]),
         "keywords": scored(table.keywords(query, filters, 100), 9),
         "best": [round(score, 9) for _, score in table.keywords(query, filters, 2)],
-        "nearest": scored(table.nearest(VECTORS[chosen], filters, 100), 5),
+        "nearest": scored(nearest(table, VECTORS[chosen], filters, 100), 5),
         "timeline": [(one.session, place[one.seq]) for one in timeline],
         "beside": [{*map(place.get, table.beside(filters, [seq], 2))} for seq in place],
         "made": {op: row.id for op, row in table.made(filters, [*OPS, *aliases]).items()},

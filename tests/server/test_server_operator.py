@@ -139,7 +139,7 @@ def test_what_was_stored_earlier_is_refused_by_the_run(monkeypatch: pytest.Monke
     process = SimpleNamespace(users_may_set=USERS_OWN, given={})
     fake: Any = lambda: process  # noqa: E731
     fake.cache_info = lambda: SimpleNamespace(currsize=1)
-    monkeypatch.setattr(runtime, "_process", fake)
+    monkeypatch.setattr(runtime, "process_now", fake)
     assert runtime.settings_of({"persona": "A cat."}).persona == "A cat."
     for context in ({"tool_timeout": 1.0}, Settings(tool_timeout=1.0)):
         with pytest.raises(InputError, match="operator of this server decides on tool_timeout"):

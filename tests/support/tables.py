@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memory.facts.sqlite.table import SqliteTable
-from memory.facts.table import MemoryTable, Row, Vector, unit
+from memory.facts.table import Filters, MemoryTable, Row, Vector, unit
 
 if TYPE_CHECKING:
     from memory.storage.postgres.connections import BlockingPool
@@ -60,8 +60,16 @@ def ids(found: Iterable[Row | tuple[Row, float]]) -> list[str]:
     return [one.id if isinstance(one, Row) else one[0].id for one in found]
 
 
+def nearest(
+    table: MemoryTable, vector: Vector, filters: Filters, limit: int
+) -> list[tuple[Row, float]]:
+    """The rows nearest to one vector."""
+    [found] = table.nearest([vector], filters, limit)
+    return found
+
+
 def near(table: MemoryTable, vector: Vector, user: str, limit: int = 10) -> list[str]:
-    return ids(table.nearest(vector, scope(user), limit))
+    return ids(nearest(table, vector, scope(user), limit))
 
 
 def worded(table: MemoryTable, user: str, *terms: str, **filters: object) -> list[str]:

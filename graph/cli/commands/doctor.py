@@ -36,6 +36,7 @@ from memory.installation import (
 )
 from memory.models import (
     OFFLINE,
+    RetryPolicy,
     ask,
     choose_embedder,
     choose_model,
@@ -43,7 +44,6 @@ from memory.models import (
     is_offline,
     load_embedder,
     model_name,
-    retrying,
 )
 from memory.prompt import registered
 from memory.records import LOCAL_USER, thread_id
@@ -231,7 +231,7 @@ def _database(url: SecretStr) -> Check:
 async def _of_home(options: Options, home: Installation, *, call: bool) -> list[Check]:
     """Checks of an open installation; the agent is opened only if everything else is sound."""
     embedder = await _embedder(
-        home.embedder, lambda: home.embeddings, call=call, dimension=home.dimension
+        home.embedder, home.semantic.open_embeddings, call=call, dimension=home.dimension
     )
     checks = []
     if isinstance(home, DataFolder):
@@ -255,7 +255,7 @@ async def _embedder(
         embeddings = await asyncio.to_thread(load)
         numbers, asked = dimension, "--call asks it"
         if call:
-            sent = embed_query(embeddings, "ready", retrying(attempts=1))
+            sent = embed_query(embeddings, "ready", RetryPolicy(attempts=1))
             vector, took = await _timed(sent, "the embedder")
             numbers = len(vector)
             asked = f"it embeds in {took}, about 1 token, {numbers:,} numbers"

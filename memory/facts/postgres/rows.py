@@ -1,4 +1,4 @@
-"""Writing rows to PostgreSQL: transactions, one at a time per thread, and what they write.
+"""Writing rows to PostgreSQL: transactions, one at a time per thread, and their statements.
 
 A row, its vector and its words in the index change together, in the caller's transaction.
 """
@@ -9,18 +9,14 @@ import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from psycopg_pool import ConnectionPool
 
-from memory.errors import MemoryStoreError
 from memory.facts.table import (
     LENGTH_PART,
     MAX_QUERY_WORDS,
     SATURATION,
-    Sql,
-    embedded_text,
     stored_payload,
 )
 from memory.storage.postgres import Connection, clear_errors, storable
@@ -77,6 +73,11 @@ class Write:
         before = self._counted.get((scope, kind), (0, 0))
         self._counted[scope, kind] = (before[0] + rows, before[1] + length)
 
+    def count_row(self, scope: int, kind: str, terms: Sequence[str] | None, change: int) -> None:
+        """Count a row with these terms in (1) or out (-1)."""
+        if terms:
+            self.count(scope, kind, change, change * len(terms))
+
     def settle(self) -> None:
         """Write the counts, once for all rows of the transaction."""
         for kind in sorted(self._counted):
@@ -121,14 +122,6 @@ class Transactions:
                 return
             with self.pool.connection() as connection:
                 yield connection
-
-    @contextmanager
-    def outside(self) -> Iterator[Connection]:
-        """A connection for statements that cannot run in a transaction."""
-        if self.current is not None:
-            raise MemoryStoreError("this cannot run within a transaction")
-        with self.connection() as connection:
-            yield connection
 
 
 LONGEST = 500
@@ -200,7 +193,7 @@ def as_asked(terms: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(as_kept(terms)))[:MAX_QUERY_WORDS]
 
 
-_INSERT = """
+INSERT = """
 WITH added AS (
     INSERT INTO memories (scope, id, space, payload, terms)
     SELECT %(scope)s, %(id)s, %(space)s::text, %(payload)s::jsonb, %(terms)b::text[]
@@ -222,7 +215,7 @@ SELECT seq FROM added
 """
 """One statement: a round trip costs more than the work."""
 
-_EMBED = """
+EMBED = """
 WITH embedded AS (
     UPDATE memories AS m SET space = %s
     FROM unnest(%b::text[], %b::text[]) AS given (id, embedding) WHERE m.id = given.id
@@ -233,12 +226,12 @@ SELECT seq, scope, space, embedding::vector FROM embedded
 ON CONFLICT (seq) DO UPDATE SET space = EXCLUDED.space, embedding = EXCLUDED.embedding
 """
 
-_UNEMBED = """
+UNEMBED = """
 WITH gone AS (DELETE FROM memory_vectors WHERE seq = %(seq)s)
 UPDATE memories SET space = NULL WHERE seq = %(seq)s
 """
 
-_DELETE = """
+DELETE = """
 WITH gone AS (
     DELETE FROM memories AS m WHERE {where} RETURNING m.seq, m.scope, m.kind, m.terms
 ), words AS (
@@ -278,112 +271,3 @@ def content_of(payload: Mapping[str, Any]) -> RowContent:
     given = payload["terms"] if "terms" in payload else terms_of(str(kept["data"]))
     terms = None if "terms" in payload and not given else as_kept(given)
     return RowContent((kept.get("user_id"), kept.get("agent_id")), kept, terms)
-
-
-class Indexed(NamedTuple):
-    """The key of a row's words in the index."""
-
-    scope: int
-    kind: str
-    terms: Sequence[str] | None
-
-
-class PostgresRows:
-    """The rows, as one transaction writes them. Vectors are texts that PostgreSQL can read."""
-
-    def __init__(self, write: Write, space: str) -> None:
-        self._write, self._connection, self._space = write, write.connection, space
-
-    def add(self, row_id: str, vector: str | None, content: RowContent) -> None:
-        """Add a row, unless its scope has a row of its kind and `op`."""
-        scope = self._write.hold(content.ids)
-        values = {
-            "scope": scope,
-            "id": row_id,
-            "payload": content.payload,
-            "terms": content.terms,
-            "op": content.kept.get("op"),
-            "kind": content.kind,
-            "space": None if vector is None else self._space,
-            "vector": vector,
-        }
-        added = self._connection.execute(_INSERT, values).fetchone()
-        if added is not None:
-            self._count(Indexed(scope, content.kind, content.terms), 1)
-
-    def change(self, row_id: str, vector: str | None, content: RowContent | None) -> None:
-        """Replace a row's vector, payload or both. A new text drops the old text's vector."""
-        self._write.hold_those_of("m.id = %s", (row_id,))
-        standing = self._connection.execute(
-            "SELECT m.seq, m.scope, m.kind, m.terms, m.payload FROM memories AS m WHERE m.id = %s",
-            (row_id,),
-        ).fetchone()
-        if standing is None:
-            return
-        seq, scope, kind, terms, old = standing
-        if content is not None:
-            self._rewrite(seq, Indexed(scope, kind, terms), content)
-            if vector is None and embedded_text(content.kept) != embedded_text(old):
-                self._connection.execute(_UNEMBED, {"seq": seq})
-        if vector is not None:
-            self._embed({row_id: vector})
-
-    def _rewrite(self, seq: int, standing: Indexed, content: RowContent) -> None:
-        wanted = Indexed(standing.scope, content.kind, content.terms)
-        if standing != wanted:
-            self._remove_words(seq, standing)
-        self._connection.execute(
-            "UPDATE memories SET payload = %s::jsonb, terms = %s WHERE seq = %s",
-            (content.payload, content.terms, seq),
-        )
-        if standing != wanted:
-            self._add_words(seq, wanted)
-
-    def embed(self, vectors: Mapping[str, str]) -> None:
-        """Set vectors by row id; missing rows are skipped."""
-        self._write.hold_those_of("m.id = ANY(%s)", (list(vectors),))
-        self._embed(vectors)
-
-    def _embed(self, vectors: Mapping[str, str]) -> None:
-        given = self._space, list(vectors), list(vectors.values())
-        self._connection.execute(_EMBED, given)
-
-    def alias(self, row_id: str, op: str) -> None:
-        """Record that an operation led to a row, too."""
-        self._connection.execute(
-            "INSERT INTO memory_aliases SELECT %s, m.seq FROM memories AS m WHERE m.id = %s"
-            " ON CONFLICT DO NOTHING",
-            (op, row_id),
-        )
-
-    def touch(self, row_ids: Sequence[str], at: datetime) -> None:
-        """Count an access of each row."""
-        self._write.hold_those_of("m.id = ANY(%s)", (list(row_ids),))
-        self._connection.execute(
-            "UPDATE memories SET access_count = access_count + 1, last_access = %s"
-            " WHERE id = ANY(%s)",
-            (at.isoformat(), list(row_ids)),
-        )
-
-    def remove(self, where: Sql) -> int:
-        """Remove the matching rows, keeping only their numbers; return how many there were."""
-        self._write.hold_those_of(*where)
-        gone = self._connection.execute(_DELETE.format(where=where.text), where.values).fetchall()
-        for scope, kind, _, rows, length in gone:
-            self._write.count(scope, kind, -rows, -int(length))
-        return sum(count for _, _, count, _, _ in gone)
-
-    def _add_words(self, seq: int, indexed: Indexed) -> None:
-        if indexed.terms:
-            self._connection.execute(ADD_WORDS, ([seq],))
-        self._count(indexed, 1)
-
-    def _remove_words(self, seq: int, indexed: Indexed) -> None:
-        if indexed.terms:
-            self._connection.execute(REMOVE_WORDS, ([seq],))
-        self._count(indexed, -1)
-
-    def _count(self, indexed: Indexed, rows: int) -> None:
-        scope, kind, terms = indexed
-        if terms:
-            self._write.count(scope, kind, rows, rows * len(terms))

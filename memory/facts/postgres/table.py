@@ -21,10 +21,16 @@ from memory.errors import FolderError, NewerError
 from memory.facts.postgres.rows import (
     ADD_WORDS,
     COUNT_WORDS,
+    DELETE,
+    EMBED,
+    INSERT,
     RANKED,
+    REMOVE_WORDS,
+    UNEMBED,
     Ids,
-    PostgresRows,
+    RowContent,
     Transactions,
+    Write,
     as_asked,
     as_kept,
     content_of,
@@ -115,36 +121,75 @@ class PostgresTable(MemoryTable):
     def insert(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any]) -> None:
         """Add a row, unless its scope has a row of its kind and `op`."""
         content, given = content_of(payload), None if vector is None else self._text(vector)
-        with self._writing() as rows:
-            rows.add(row_id, given, content)
+        with self._writing() as write:
+            scope = write.hold(content.ids)
+            values = {
+                "scope": scope,
+                "id": row_id,
+                "payload": content.payload,
+                "terms": content.terms,
+                "op": content.kept.get("op"),
+                "kind": content.kind,
+                "space": None if given is None else self._space,
+                "vector": given,
+            }
+            if write.connection.execute(INSERT, values).fetchone() is not None:
+                write.count_row(scope, content.kind, content.terms, 1)
 
     def alias(self, row_id: str, op: str) -> None:
         """Record that the operation `op` led to this row, too."""
-        with self._writing() as rows:
-            rows.alias(row_id, op)
+        with self._writing() as write:
+            write.connection.execute(
+                "INSERT INTO memory_aliases SELECT %s, m.seq FROM memories AS m WHERE m.id = %s"
+                " ON CONFLICT DO NOTHING",
+                (op, row_id),
+            )
 
     def update(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any] | None) -> None:
-        """Replace one row's vector, payload or both; None keeps the present one."""
+        """Replace one row's vector, payload or both. A new text drops the old text's vector."""
         content = None if payload is None else content_of(payload)
         given = None if vector is None else self._text(vector)
-        with self._writing() as rows:
-            rows.change(row_id, given, content)
+        with self._writing() as write:
+            write.hold_those_of("m.id = %s", (row_id,))
+            row = write.connection.execute(
+                "SELECT m.seq, m.scope, m.kind, m.terms, m.payload FROM memories AS m"
+                " WHERE m.id = %s",
+                (row_id,),
+            ).fetchone()
+            if row is None:
+                return
+            if content is not None:
+                _rewrite(write, row, content)
+            if given is not None:
+                write.connection.execute(EMBED, (self._space, [row_id], [given]))
 
     def set_vectors(self, vectors: Mapping[str, Vector]) -> None:
         """Set vectors of the embedder in use, by row id; missing rows are skipped."""
         given = {row_id: self._text(vector) for row_id, vector in vectors.items()}
-        with self._writing() as rows:
-            rows.embed(given)
+        with self._writing() as write:
+            write.hold_those_of("m.id = ANY(%s)", (list(given),))
+            write.connection.execute(EMBED, (self._space, list(given), list(given.values())))
 
     def delete(self, filters: Filters) -> int:
         """Remove the matching rows, keeping only their numbers; return how many there were."""
-        with self._writing() as rows, self.transactions.connection() as connection:
-            return rows.remove(self._where(connection, filters))
+        with self._writing() as write:
+            where = self._where(write.connection, filters)
+            write.hold_those_of(*where)
+            statement = DELETE.format(where=where.text)
+            gone = write.connection.execute(statement, where.values).fetchall()
+            for scope, kind, _, rows, length in gone:
+                write.count(scope, kind, -rows, -int(length))
+        return sum(count for _, _, count, _, _ in gone)
 
     def touch(self, row_ids: Sequence[str], at: datetime) -> None:
         """Count an access of each row, at `at`. Leaves every index as it is."""
-        with self._writing() as rows:
-            rows.touch(row_ids, at)
+        with self._writing() as write:
+            write.hold_those_of("m.id = ANY(%s)", (list(row_ids),))
+            write.connection.execute(
+                "UPDATE memories SET access_count = access_count + 1, last_access = %s"
+                " WHERE id = ANY(%s)",
+                (at.isoformat(), list(row_ids)),
+            )
 
     def listed(self, wanted: Listing) -> tuple[list[Row], int]:
         """A page of a list of rows, and the number of rows on all pages."""
@@ -181,18 +226,19 @@ class PostgresTable(MemoryTable):
             ).fetchone()
         return None if row is None else np.array(row[0], dtype=np.float32)
 
-    def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
-        """The nearest matching rows, nearest first, with cosine (-1..1)."""
-        query = self._text(vector)
+    def nearest(
+        self, vectors: Sequence[Vector], filters: Filters, limit: int
+    ) -> list[list[tuple[Row, float]]]:
+        """The nearest matching rows of each vector, nearest first, with cosine (-1..1)."""
+        given = [self._text(vector) for vector in vectors]
         with self.transactions.connection() as connection:
             scopes = self._scopes(connection, split(filters)[0])
             test = self._where(connection, filters)
-            rows = connection.execute(
-                _NEAREST.format(where=test.text),
-                (query, self._space, scopes, *test.values, max(limit, 0)),
-            )
-            found = rows.fetchall()
-        return [(Row(*row), min(max(score, -1.0), 1.0)) for *row, score in found]
+            query, more = _NEAREST.format(where=test.text), (*test.values, max(limit, 0))
+            found = [connection.execute(query, (one, self._space, scopes, *more)) for one in given]
+            return [
+                [(Row(*row), min(max(score, -1.0), 1.0)) for *row, score in rows] for rows in found
+            ]
 
     def keywords(
         self, terms: Sequence[str], filters: Filters, limit: int
@@ -238,12 +284,12 @@ class PostgresTable(MemoryTable):
 
     def scrub(self) -> None:
         """Remove deleted and changed content from the tables' files. Slow; others wait."""
-        with self.lock, self.transactions.outside() as connection:
+        with self.lock, self.transactions.connection() as connection:
             # ANALYZE: the planner's statistics hold values that were common in a table.
             tables = "memories, memory_terms, memory_aliases, memory_vectors"
             connection.execute(f"VACUUM (FULL, ANALYZE) {tables}")
             # What Mem0 kept of changes in earlier states of this version: it has texts.
-            connection.execute("TRUNCATE memory_history")
+            connection.execute("DROP TABLE IF EXISTS memory_history")
 
     def close(self) -> None:
         """Wait for a write in progress. The pool stays open: it belongs to its owner."""
@@ -251,9 +297,9 @@ class PostgresTable(MemoryTable):
             return
 
     @contextmanager
-    def _writing(self) -> Iterator[PostgresRows]:
+    def _writing(self) -> Iterator[Write]:
         with self.lock, self.transactions.open() as write:
-            yield PostgresRows(write, self._space)
+            yield write
 
     def _text(self, vector: Vector) -> str:
         """A vector as a text for PostgreSQL. Raises MemoryStoreError if it does not fit."""
@@ -299,6 +345,24 @@ class PostgresTable(MemoryTable):
         return [self._numbers[ids]]
 
 
+def _rewrite(write: Write, row: tuple[Any, ...], content: RowContent) -> None:
+    """Replace a standing row's payload, and its words and its vector where they are others."""
+    seq, scope, kind, terms, old = row
+    other_words = (kind, terms) != (content.kind, content.terms)
+    if other_words:
+        write.connection.execute(REMOVE_WORDS, ([seq],))
+        write.count_row(scope, kind, terms, -1)
+    write.connection.execute(
+        "UPDATE memories SET payload = %s::jsonb, terms = %s WHERE seq = %s",
+        (content.payload, content.terms, seq),
+    )
+    if other_words:
+        write.connection.execute(ADD_WORDS, ([seq],))
+        write.count_row(scope, content.kind, content.terms, 1)
+    if embedded_text(content.kept) != embedded_text(old):
+        write.connection.execute(UNEMBED, {"seq": seq})
+
+
 # The form of the tables, and their upgrade.
 
 CHUNK = 1_000
@@ -310,10 +374,8 @@ FIRST_FORM = """
         number INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         key TEXT COLLATE "C" NOT NULL UNIQUE,
         user_id TEXT COLLATE "C",
-        agent_id TEXT COLLATE "C",
-        indexed TEXT COLLATE "C"
+        agent_id TEXT COLLATE "C"
     ) WITH (fillfactor = 50);
-    COMMENT ON COLUMN memory_scopes.indexed IS 'of earlier states of this version: not read';
     CREATE TABLE memories (
         seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         scope INTEGER NOT NULL,
@@ -375,21 +437,7 @@ FIRST_FORM = """
     CREATE INDEX memory_aliases_seq ON memory_aliases (seq);
     CREATE TABLE memory_analysis (
         one BOOLEAN PRIMARY KEY DEFAULT true CHECK (one), version INTEGER NOT NULL
-    );
-    CREATE TABLE memory_history (
-        number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-        id TEXT NOT NULL UNIQUE,
-        memory_id TEXT,
-        old_memory TEXT,
-        new_memory TEXT,
-        event TEXT,
-        created_at TEXT COLLATE "C",
-        updated_at TEXT COLLATE "C",
-        is_deleted INTEGER,
-        actor_id TEXT,
-        role TEXT
-    );
-    CREATE INDEX memory_history_of ON memory_history (memory_id)
+    )
 """
 
 FIRST_VERSION = 2

@@ -46,9 +46,6 @@ Numbers = npt.NDArray[np.int64]
 
 Scores = npt.NDArray[np.float64]
 
-ROUNDED = 1e-4
-"""More than a cosine differs between ways to add it up."""
-
 NONE: Numbers = np.empty(0, dtype=np.int64)
 
 _ENCODED = {code: code + 0xE000 for code in range(128) if not chr(code).isalnum()}
@@ -241,10 +238,6 @@ def changed(connection: sqlite3.Connection, scope: int, since: int) -> Numbers:
     return np.sort(listed(numbers[0]))
 
 
-MANY = 20_000
-"""Vectors from which one product of matrices serves many queries."""
-
-
 class VectorIndex:
     """Exact nearest neighbours by cosine, among the allowed rows."""
 
@@ -283,24 +276,15 @@ class VectorIndex:
     ) -> list[list[tuple[int, float]]]:
         """For each vector the `limit` nearest of the `passing` rows, nearest first, with cosine.
 
-        A cosine is -1..1. Ties go to the row written first. What else is asked at once makes no
-        difference.
+        A cosine is -1..1. Ties go to the row written first.
         """
-        seqs, rows = self.seqs, self._vectors[: self._count]
-        some, found = slice(None) if passing.all() else passing, list[list[tuple[int, float]]]()
-        if not vectors or not passing.any():
+        if not passing.any():
             return [[] for _ in vectors]
-        if len(vectors) == 1 or len(rows) < MANY:
-            # A product of matrices starts BLAS's threads, which cost more here.
-            cosines_of = (np.vecdot(rows, vector)[some].clip(-1.0, 1.0) for vector in vectors)
-            return [best(seqs[some], cosines, limit) for cosines in cosines_of]
-        # In this order the product takes three quarters of the time of the other.
-        products = np.ascontiguousarray((rows @ np.stack(vectors).T).T)
-        for vector, cosines in zip(vectors, products, strict=True):
-            near = np.flatnonzero(cosines >= _reached(cosines[some], limit) - ROUNDED)
-            near = near[passing[near]]
-            found.append(best(seqs[near], np.vecdot(rows[near], vector).clip(-1.0, 1.0), limit))
-        return found
+        some = slice(None) if passing.all() else passing
+        seqs, rows = self.seqs, self._vectors[: self._count]
+        # Not a product of matrices, which starts BLAS's threads: a recall has few vectors.
+        cosines_of = (np.vecdot(rows, vector)[some].clip(-1.0, 1.0) for vector in vectors)
+        return [best(seqs[some], cosines, limit) for cosines in cosines_of]
 
 
 class WordIndex:

@@ -80,7 +80,6 @@ class SqliteTable(MemoryTable):
         self._connection = self._file.connection
         self._space, self._dimension = f"{model} {dimension}", dimension
         self._words = WordIndex(self._connection)
-        self._rows = SqliteRows(self._connection, self._words, self._space)
         self._indexes: OrderedDict[int, ScopeIndex] = OrderedDict()
         try:
             self._prepare()
@@ -107,30 +106,92 @@ class SqliteTable(MemoryTable):
 
     def insert(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any]) -> None:
         """Add a row, unless its scope has a row of its kind and `op`."""
+        given = self._bytes(vector)
         with self._file.transaction():
-            self._rows.add(row_id, self._bytes(vector), payload)
+            kept, text = taken_apart(payload)
+            scope = self._scope(kept)
+            if self._is_alias(scope, kept):
+                return
+            space = self._space if given is not None else None
+            added = self._connection.execute(
+                "INSERT INTO memories (rev, scope, id, length, space, payload, terms)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (scope, kind, op) DO NOTHING RETURNING seq",
+                (self._new_revision(), scope, row_id, word_count(text), space, _json(kept), text),
+            ).fetchall()
+            for (seq,) in added:
+                self._words.add(scope, seq, text)
+                if given is not None:
+                    self._connection.execute("INSERT INTO vectors VALUES (?, ?)", (seq, given))
 
     def alias(self, row_id: str, op: str) -> None:
         """Record that the operation `op` led to this row, too."""
         with self._file.transaction():
-            self._rows.alias(row_id, op)
+            self._connection.execute(
+                "INSERT OR IGNORE INTO aliases SELECT ?, seq FROM memories WHERE id = ?",
+                (op, row_id),
+            )
 
     def update(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any] | None) -> None:
-        """Replace one row's vector, payload or both; None keeps the present one."""
+        """Replace one row's vector, payload or both. A new text drops the old text's vector."""
+        given = self._bytes(vector)
         with self._file.transaction():
-            self._rows.change(row_id, self._bytes(vector), payload)
+            row = self._connection.execute(
+                "SELECT seq, scope, payload, terms FROM memories WHERE id = ?", (row_id,)
+            ).fetchone()
+            if row is None:
+                return
+            seq, scope, old, words = row
+            if payload is not None:
+                self._rewrite(seq, scope, old, words, payload)
+            if given is not None:
+                self._embed(row_id, given)
+
+    def _rewrite(
+        self, seq: int, scope: int, old: str, words: str | None, payload: Mapping[str, Any]
+    ) -> None:
+        kept, text = taken_apart(payload)
+        if words != text:
+            self._words.remove(scope, seq, words)
+            self._words.add(scope, seq, text)
+        self._connection.execute(
+            "UPDATE memories SET rev = ?, length = ?, payload = ?, terms = ? WHERE seq = ?",
+            (self._new_revision(), word_count(text), _json(kept), text, seq),
+        )
+        if embedded_text(kept) != embedded_text(json.loads(old)):
+            self._connection.execute("DELETE FROM vectors WHERE seq = ?", (seq,))
+            self._connection.execute("UPDATE memories SET space = NULL WHERE seq = ?", (seq,))
 
     def set_vectors(self, vectors: Mapping[str, Vector]) -> None:
         """Set vectors of the embedder in use, by row id; missing rows are skipped."""
         given = {id_: checked_vector(one, self._dimension) for id_, one in vectors.items()}
         with self._file.transaction():
             for row_id, vector in given.items():
-                self._rows.embed(row_id, vector.tobytes())
+                self._embed(row_id, vector.tobytes())
+
+    def _embed(self, row_id: str, vector: bytes) -> None:
+        found = self._connection.execute(
+            "UPDATE memories SET rev = ?, space = ? WHERE id = ? RETURNING seq",
+            (self._new_revision(), self._space, row_id),
+        ).fetchall()
+        for (seq,) in found:
+            self._connection.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (seq, vector))
 
     def delete(self, filters: Filters) -> int:
         """Remove the matching rows, keeping only their numbers; return how many there were."""
         with self._file.transaction():
-            return self._rows.remove(self._where(filters))
+            where = self._where(filters)
+            gone = self._connection.execute(
+                f"DELETE FROM memories WHERE {where.text} RETURNING seq, scope, terms", where.values
+            ).fetchall()
+            for seq, scope, text in gone:
+                self._words.remove(scope, seq, text)
+                self._connection.execute("DELETE FROM vectors WHERE seq = ?", (seq,))
+                self._connection.execute("DELETE FROM aliases WHERE seq = ?", (seq,))
+                self._connection.execute(
+                    "INSERT INTO removed VALUES (?, ?, ?)", (scope, self._new_revision(), seq)
+                )
+        return len(gone)
 
     def touch(self, row_ids: Sequence[str], at: datetime) -> None:
         """Count an access of each row, at `at`. Leaves every index as it is."""
@@ -184,14 +245,10 @@ class SqliteTable(MemoryTable):
         )
         return None if found is None else np.frombuffer(found, dtype=np.float32)
 
-    def nearest(self, vector: Vector, filters: Filters, limit: int) -> list[tuple[Row, float]]:
-        """The nearest matching rows, nearest first, with cosine (-1..1)."""
-        return self.nearest_each([vector], filters, limit)[0]
-
-    def nearest_each(
+    def nearest(
         self, vectors: Sequence[Vector], filters: Filters, limit: int
     ) -> list[list[tuple[Row, float]]]:
-        """The nearest matching rows of each vector, in order; the vectors are read once."""
+        """The nearest matching rows of each vector, nearest first, with cosine (-1..1)."""
         for vector in vectors:
             checked_vector(vector, self._dimension)
         scope, test = _split(filters)
@@ -312,6 +369,33 @@ class SqliteTable(MemoryTable):
     def _revision(self) -> int:
         return int(self._value("SELECT rev FROM clock"))
 
+    def _is_alias(self, scope: int, payload: Mapping[str, Any]) -> bool:
+        # CROSS keeps SQLite from reading the scope's rows first: there are many, and few aliases.
+        found = self._connection.execute(
+            "SELECT 1 FROM aliases CROSS JOIN memories USING (seq)"
+            " WHERE aliases.op = ? AND scope = ? AND kind = ?",
+            (payload.get("op"), scope, payload.get("kind", "fact")),
+        )
+        return found.fetchone() is not None
+
+    def _new_revision(self) -> int:
+        row = self._connection.execute("UPDATE clock SET rev = rev + 1 RETURNING rev").fetchone()
+        return int(row[0])
+
+    def _scope(self, payload: Mapping[str, Any]) -> int:
+        """The number of a payload's scope; its first row makes the scope and its word index."""
+        ids = (payload.get("user_id"), payload.get("agent_id"))
+        found = self._connection.execute(
+            "SELECT number FROM scopes WHERE user_id IS ? AND agent_id IS ?", ids
+        ).fetchone()
+        if found:
+            return int(found[0])
+        made = self._connection.execute(
+            "INSERT INTO scopes (user_id, agent_id) VALUES (?, ?) RETURNING number", ids
+        ).fetchone()
+        self._words.make(int(made[0]))
+        return int(made[0])
+
     def _asked(self, filters: Filters, statement: str, *values: object) -> list[Any]:
         text, given = self._where(filters)
         with self.reading():
@@ -334,116 +418,6 @@ def _split(filters: Filters) -> tuple[dict[str, str | None], Sql]:
     """(the ids of a scope, the test of a row). Raises ValueError."""
     scope, tests = split(filters)
     return scope, where(tests, _DIALECT)
-
-
-class SqliteRows:
-    """The rows of one file. Vectors are the bytes of their numbers. Raises ValueError."""
-
-    def __init__(self, connection: sqlite3.Connection, words: WordIndex, space: str) -> None:
-        self._connection, self._words, self._space = connection, words, space
-
-    def add(self, row_id: str, vector: bytes | None, payload: Mapping[str, Any]) -> None:
-        """Add a row, unless its scope has a row of its kind and `op`."""
-        kept, text = taken_apart(payload)
-        scope = self._scope(kept)
-        if self._is_alias(scope, kept):
-            return
-        space = self._space if vector is not None else None
-        added = self._connection.execute(
-            "INSERT INTO memories (rev, scope, id, length, space, payload, terms)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (scope, kind, op) DO NOTHING RETURNING seq",
-            (self._revision(), scope, row_id, word_count(text), space, _json(kept), text),
-        ).fetchall()
-        for (seq,) in added:
-            self._words.add(scope, seq, text)
-            if vector is not None:
-                self._connection.execute("INSERT INTO vectors VALUES (?, ?)", (seq, vector))
-
-    def change(self, row_id: str, vector: bytes | None, payload: Mapping[str, Any] | None) -> None:
-        """Replace a row's vector, payload or both. A new text drops the old text's vector."""
-        row = self._connection.execute(
-            "SELECT seq, scope, payload FROM memories WHERE id = ?", (row_id,)
-        ).fetchone()
-        if row is None:
-            return
-        seq, scope, old = row[0], row[1], json.loads(row[2])
-        if payload is not None:
-            kept, text = taken_apart(payload)
-            self._rewrite(seq, scope, kept, text)
-            if vector is None and embedded_text(kept) != embedded_text(old):
-                self._connection.execute("DELETE FROM vectors WHERE seq = ?", (seq,))
-                self._connection.execute("UPDATE memories SET space = NULL WHERE seq = ?", (seq,))
-        if vector is not None:
-            self.embed(row_id, vector)
-
-    def _rewrite(self, seq: int, scope: int, kept: Mapping[str, Any], text: str | None) -> None:
-        (standing,) = self._connection.execute(
-            "SELECT terms FROM memories WHERE seq = ?", (seq,)
-        ).fetchone()
-        if standing != text:
-            self._words.remove(scope, seq, standing)
-            self._words.add(scope, seq, text)
-        self._connection.execute(
-            "UPDATE memories SET rev = ?, length = ?, payload = ?, terms = ? WHERE seq = ?",
-            (self._revision(), word_count(text), _json(kept), text, seq),
-        )
-
-    def embed(self, row_id: str, vector: bytes) -> None:
-        """Set a row's vector, if the row exists."""
-        found = self._connection.execute(
-            "UPDATE memories SET rev = ?, space = ? WHERE id = ? RETURNING seq",
-            (self._revision(), self._space, row_id),
-        ).fetchall()
-        for (seq,) in found:
-            self._connection.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (seq, vector))
-
-    def alias(self, row_id: str, op: str) -> None:
-        """Record that an operation led to a row, too."""
-        self._connection.execute(
-            "INSERT OR IGNORE INTO aliases SELECT ?, seq FROM memories WHERE id = ?", (op, row_id)
-        )
-
-    def remove(self, where: Sql) -> int:
-        """Remove the matching rows, keeping only their numbers; return how many there were."""
-        gone = self._connection.execute(
-            f"DELETE FROM memories WHERE {where.text} RETURNING seq, scope, terms", where.values
-        ).fetchall()
-        for seq, scope, text in gone:
-            self._words.remove(scope, seq, text)
-            self._connection.execute("DELETE FROM vectors WHERE seq = ?", (seq,))
-            self._connection.execute("DELETE FROM aliases WHERE seq = ?", (seq,))
-            self._connection.execute(
-                "INSERT INTO removed VALUES (?, ?, ?)", (scope, self._revision(), seq)
-            )
-        return len(gone)
-
-    def _is_alias(self, scope: int, payload: Mapping[str, Any]) -> bool:
-        # CROSS keeps SQLite from reading the scope's rows first: there are many, and few aliases.
-        found = self._connection.execute(
-            "SELECT 1 FROM aliases CROSS JOIN memories USING (seq)"
-            " WHERE aliases.op = ? AND scope = ? AND kind = ?",
-            (payload.get("op"), scope, payload.get("kind", "fact")),
-        )
-        return found.fetchone() is not None
-
-    def _revision(self) -> int:
-        row = self._connection.execute("UPDATE clock SET rev = rev + 1 RETURNING rev").fetchone()
-        return int(row[0])
-
-    def _scope(self, payload: Mapping[str, Any]) -> int:
-        """The number of a payload's scope; its first row makes the scope and its word index."""
-        ids = (payload.get("user_id"), payload.get("agent_id"))
-        found = self._connection.execute(
-            "SELECT number FROM scopes WHERE user_id IS ? AND agent_id IS ?", ids
-        ).fetchone()
-        if found:
-            return int(found[0])
-        made = self._connection.execute(
-            "INSERT INTO scopes (user_id, agent_id) VALUES (?, ?) RETURNING number", ids
-        ).fetchone()
-        self._words.make(int(made[0]))
-        return int(made[0])
 
 
 def _json(payload: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from langgraph.store.base import GetOp, Item, ListNamespacesOp, Op, PutOp, Result, SearchOp
 from langgraph.store.postgres.aio import AsyncPostgresStore
@@ -43,7 +43,7 @@ _PREFIX = 'prefix COLLATE "C"'
 
 _ITEM = ("key", "value", "created_at", "updated_at")
 
-_ROW = "prefix, key, value, created_at, updated_at, ttl_minutes IS NOT NULL AS expires"
+_ROW = "prefix, key, value, created_at, updated_at"
 
 _GET = f"""
 SELECT {_ROW}, FALSE AS listed
@@ -61,12 +61,9 @@ WITH gone AS (
     DELETE FROM store USING unnest(%b::text[], %b::text[]) AS old (prefix, key)
     WHERE store.prefix = old.prefix AND store.key = old.key
 )
-INSERT INTO store (prefix, key, value, ttl_minutes, created_at, updated_at, expires_at)
-SELECT *, now(), now(), now() + ttl * interval '1 minute'
-FROM unnest(%b::text[], %b::text[], %b::jsonb[], %b::float8[]) AS new (prefix, key, value, ttl)
-ON CONFLICT (prefix, key) DO UPDATE
-SET value = EXCLUDED.value, updated_at = EXCLUDED.updated_at,
-    expires_at = EXCLUDED.expires_at, ttl_minutes = EXCLUDED.ttl_minutes
+INSERT INTO store (prefix, key, value, created_at, updated_at)
+SELECT *, now(), now() FROM unnest(%b::text[], %b::text[], %b::jsonb[])
+ON CONFLICT (prefix, key) DO UPDATE SET value = EXCLUDED.value, updated_at = EXCLUDED.updated_at
 """
 """One statement: a round trip costs more than the work."""
 
@@ -108,7 +105,8 @@ class _Puts:
 class CircadianPostgresStore(AsyncPostgresStore):
     """A store in which a batch is one transaction: written as a whole or not at all.
 
-    Raises DatabaseDown where it cannot be reached, MemoryStoreError where it refuses.
+    An item's time to live has no effect, as no sweeper runs. Raises DatabaseDown where the database
+    cannot be reached, MemoryStoreError where it refuses.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -140,16 +138,13 @@ class CircadianPostgresStore(AsyncPostgresStore):
         """The items under the keys, and those of each namespace; None for one with many.
 
         One statement reads all of it without a transaction: the base class begins one for any
-        batch. A read of an expiring item writes, and is left to it.
+        batch.
         """
         with clear_errors(self.pool.name):
-            found = await self._shared_looks(_Look(gets, lists))
-        if found is None:
-            return cast(list[Item | None], await self._whole([*gets])), [None] * len(lists)
-        return found
+            return await self._shared_looks(_Look(gets, lists))
 
-    async def _look(self, asked: Sequence[_Look]) -> list[_Looked | None]:
-        """What each of several looks finds, from one statement; None where an item expires."""
+    async def _look(self, asked: Sequence[_Look]) -> list[_Looked]:
+        """What each of several looks finds, from one statement."""
         places = [[(".".join(op.namespace), op.key) for op in look.gets] for look in asked]
         lists = [[".".join(namespace) for namespace in look.lists] for look in asked]
         gets, paths = [*dict.fromkeys(chain(*places))], [*dict.fromkeys(chain(*lists))]
@@ -172,10 +167,8 @@ class CircadianPostgresStore(AsyncPostgresStore):
             taken.add(id(row))
             return _item(tuple(row["prefix"].split(".")), row)
 
-        def looked(gets: Sequence[tuple[str, str]], paths: Sequence[str]) -> _Looked | None:
+        def looked(gets: Sequence[tuple[str, str]], paths: Sequence[str]) -> _Looked:
             under = [found.get(place) for place in gets]
-            if any(row and row["expires"] for row in under):
-                return None
             shown = [few[path] for path in paths]
             return [item(row) if row else None for row in under], [
                 None if rows is None else [item(row) for row in rows] for rows in shown
@@ -287,8 +280,7 @@ def _written(ops: Sequence[PutOp]) -> tuple[list[Any], ...]:
     # In a fixed order, so that two batches seldom deadlock.
     gone = sorted(place for place, op in last.items() if op.value is None)
     kept = sorted(last.keys() - gone)
-    values = [Jsonb(last[place].value) for place in kept]
-    return *_columns(gone), *_columns(kept), values, [last[place].ttl for place in kept]
+    return *_columns(gone), *_columns(kept), [Jsonb(last[place].value) for place in kept]
 
 
 def _columns(places: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:

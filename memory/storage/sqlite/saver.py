@@ -33,10 +33,6 @@ _RUN_ID = "json_extract(CAST(metadata AS TEXT), '$.run_id')"
 
 _KEY = "thread_id, checkpoint_ns, checkpoint_id"
 
-_CHECKPOINT = "parent_checkpoint_id, type, checkpoint, chunks"
-
-_WRITE = "task_id, task_path, idx, channel, type, value"
-
 _OF_A_TASK = "checkpoint_ns > '' AND instr(checkpoint_ns, ':') > 0"
 """The namespace of one task's subgraph (`awake:<task id>`); a stateful subgraph's has no colon."""
 
@@ -118,8 +114,8 @@ class SqliteCheckpoints(SqliteSaver):
         root = not key[1]
         with self._pruning() if root else self._writing():
             self.conn.execute(
-                f"INSERT OR REPLACE INTO checkpoints ({_KEY}, {_CHECKPOINT}, metadata)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                f"INSERT OR REPLACE INTO checkpoints ({_KEY}, parent_checkpoint_id, type,"
+                " checkpoint, chunks, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (*key, place.get("checkpoint_id"), *row, described.encode("utf-8", "ignore")),
             )
             added = self._put_chunks(key[0], chunks)
@@ -154,7 +150,8 @@ class SqliteCheckpoints(SqliteSaver):
         with self._writing():
             self.conn.executemany(
                 f"INSERT OR {'REPLACE' if special else 'IGNORE'} INTO writes"
-                f" ({_KEY}, {_WRITE}, run_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f" ({_KEY}, task_id, task_path, idx, channel, type, value, run_id)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 rows,
             )
 
@@ -176,31 +173,6 @@ class SqliteCheckpoints(SqliteSaver):
             threads = self.conn.execute("SELECT DISTINCT thread_id FROM circadian_chunks")
             for (thread,) in threads.fetchall():
                 self._drop_chunks(thread)
-
-    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread to one without checkpoints (else ValueError), as of no run."""
-        source, target = str(source_thread_id), str(target_thread_id)
-        with self._writing():
-            if self._roots(target):
-                raise ValueError(f"thread {target} has checkpoints; copy to a new thread")
-            self.conn.execute(
-                f"INSERT INTO checkpoints ({_KEY}, {_CHECKPOINT}, metadata)"
-                f" SELECT ?, checkpoint_ns, checkpoint_id, {_CHECKPOINT}, CAST(json_remove("
-                "json_replace(CAST(metadata AS TEXT), '$.thread_id', ?), '$.run_id') AS BLOB)"
-                " FROM checkpoints WHERE thread_id = ?",
-                (target, target, source),
-            )
-            self.conn.execute(
-                "INSERT INTO circadian_chunks SELECT ?, id, messages FROM circadian_chunks"
-                " WHERE thread_id = ?",
-                (target, source),
-            )
-            self.conn.execute(
-                f"INSERT INTO writes ({_KEY}, {_WRITE})"
-                f" SELECT ?, checkpoint_ns, checkpoint_id, {_WRITE} FROM writes"
-                " WHERE thread_id = ?",
-                (target, source),
-            )
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete all but each namespace's newest checkpoint, or whole threads, by `strategy`."""
@@ -233,7 +205,7 @@ class SqliteCheckpoints(SqliteSaver):
     aget_tuple = _in_thread(get_tuple)
     aput, aput_writes = _in_thread(put), _in_thread(put_writes)
     adelete_thread, adelete_for_runs = _in_thread(delete_thread), _in_thread(delete_for_runs)
-    acopy_thread, aprune = _in_thread(copy_thread), _in_thread(prune)
+    aprune = _in_thread(prune)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memory.facts.table import MemoryTable, split
-from tests.support.tables import direction, ids, payload, put, scope
+from tests.support.tables import direction, ids, nearest, payload, put, scope
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def people(table: MemoryTable) -> MemoryTable:
 
 def found(table: MemoryTable, filters: Mapping[str, object]) -> list[list[str]]:
     """The ids of the rows that match: selected, by meaning, and by words."""
-    near = table.nearest(direction(1.0), filters, 99)
+    near = nearest(table, direction(1.0), filters, 99)
     worded = table.keywords(["text"], filters, 99)
     return [ids(table.select(filters)), ids(near), ids(worded)]
 
@@ -67,14 +67,14 @@ def test_filters_apply_before_ranking(table: MemoryTable) -> None:
         put(table, "ben", f"{number}", "boat boat", speaker="Ben")
     put(table, "ana", "far", "boat and other words", vector=direction(0.1, 1.0), speaker="Ben")
     wanted = {**scope("ana"), "speaker": "Ben", "invalid_at": None}
-    assert ids(table.nearest(direction(1.0), wanted, 1)) == ["ana-far"]
+    assert ids(nearest(table, direction(1.0), wanted, 1)) == ["ana-far"]
     assert ids(table.keywords(["boat"], wanted, 1)) == ["ana-far"]
 
 
 def test_a_filter_without_a_scope_ranks_over_all_scopes(table: MemoryTable) -> None:
     put(table, "ana", "a", "fox", vector=direction(1.0, 1.0))
     put(table, "ben", "a", "fox and many other words of no use", vector=direction(1.0))
-    assert ids(table.nearest(direction(1.0), {"agent_id": "agent"}, 1)) == ["ben-a"]
+    assert ids(nearest(table, direction(1.0), {"agent_id": "agent"}, 1)) == ["ben-a"]
     assert sorted(ids(table.keywords(["fox"], {}, 5))) == ["ana-a", "ben-a"]
     assert sorted(ids(table.select({"user_id": ["ana", "ben"]}))) == ["ana-a", "ben-a"]
 
@@ -111,7 +111,7 @@ def test_an_unknown_filter_is_an_error_that_names_it_and_changes_nothing(
             call(wanted)
         assert named in str(caught.value)
     with pytest.raises(ValueError, match="filter"):
-        people.nearest(direction(1.0), wanted, 5)
+        nearest(people, direction(1.0), wanted, 5)
     with pytest.raises(ValueError, match="filter"):
         people.keywords(["text"], wanted, 5)
     assert people.count({}) == 4

@@ -11,7 +11,7 @@ from memory.facts.semantic import SemanticMemory, settle_mem0
 from memory.facts.table import MemoryTable
 from tests.support.facts import ANA, draft
 from tests.support.memories import Memories
-from tests.support.tables import DIMENSION, direction, payload, scope
+from tests.support.tables import DIMENSION, direction, nearest, payload, scope
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_an_update_changes_one_fact_and_a_deletion_removes_one(
     assert filled.get("two").payload["data"] == "text b"
     assert filled.get("three").payload["speaker"] == "Ana"
     facts = {**scope("ana"), "kind": "fact"}
-    found = table.nearest(direction(0.6, 0.8), facts, 5)
+    found = nearest(table, direction(0.6, 0.8), facts, 5)
     assert [(row.id, round(score, 3)) for row, score in found] == [("two", 1.0), ("three", 0.0)]
 
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.errors import InputError, MemoryStoreError, ModelError
+from memory.errors import MemoryStoreError, ModelError
 from memory.facts.semantic import EMBEDDED_CHARS, Episode, Matches, SemanticMemory
-from memory.facts.sqlite import indexes
 from memory.facts.table import Counted, Kind, SessionPlace
 from memory.records.records import Scope
 from memory.text.analysis import terms
@@ -150,23 +149,6 @@ async def test_dropping_an_episode_leaves_a_fact_of_that_operation(memory: Seman
     await memory.put_episodes(ANA, [episode("x", "red fox")])
     assert await memory.drop_episodes(ANA, ["x"]) == 1
     assert await memory.count(ANA) == 1
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {"op": "e1", "data": "text"},
-        episode("e1", "text", trust=float("nan")),
-        episode("e1", "text", trust="high"),
-        episode("e1", "half a pair \ud83d"),
-    ],
-)
-async def test_a_broken_episode_is_refused_with_its_whole_batch(
-    memory: SemanticMemory, broken: Any
-) -> None:
-    with pytest.raises(InputError, match="not an episode"):
-        await memory.put_episodes(ANA, [episode("e0", "red fox"), broken])
-    assert (await look(memory, ANA, "red fox")).worded == []
 
 
 async def test_rows_and_their_neighbours_are_read_in_their_own_scope_alone(
@@ -320,11 +302,9 @@ async def test_words_are_counted_over_a_scope_among_facts_or_among_entries(
     assert found.known == Counted(2, {"red": 2, "fox": 1})
 
 
-@pytest.mark.parametrize("many", [0, indexes.MANY])
 async def test_several_are_looked_up_in_one_pass_over_the_vectors_and_find_the_same_as_alone(
-    memory: SemanticMemory, monkeypatch: pytest.MonkeyPatch, many: int
+    memory: SemanticMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexes, "MANY", many)
     await memory.add(ANA, [draft("a", "red fox"), draft("b", "grey owl"), draft("c", "red owl")])
     asked = [(terms(query), await memory.embed_query(query)) for query in ("fox", "owl", "red")]
     asked.insert(1, (["grey"], None))
@@ -332,12 +312,12 @@ async def test_several_are_looked_up_in_one_pass_over_the_vectors_and_find_the_s
     alone = [memory.lookup(ANA, [one], **given)[0] for one in asked]
     passes: list[int] = []
     table = memory.open_table()
-    find = table.nearest_each
+    find = table.nearest
 
     def counted(vectors: Any, *more: Any) -> Any:
         passes.append(len(vectors))
         return find(vectors, *more)
 
-    monkeypatch.setattr(table, "nearest_each", counted)
+    monkeypatch.setattr(table, "nearest", counted)
     assert memory.lookup(ANA, asked, **given) == alone
     assert passes == [3]

@@ -15,7 +15,18 @@ from memory.facts.sqlite.table import SqliteTable
 from memory.facts.table import MAX_QUERY_WORDS, Listing
 from memory.text.analysis import terms
 from tests.support.facts import acknowledged, running
-from tests.support.tables import DIMENSION, MODEL, direction, ids, near, payload, put, scope, worded
+from tests.support.tables import (
+    DIMENSION,
+    MODEL,
+    direction,
+    ids,
+    near,
+    nearest,
+    payload,
+    put,
+    scope,
+    worded,
+)
 
 
 @pytest.fixture
@@ -103,18 +114,6 @@ def test_the_vector_index_takes_in_only_what_changed_since(
     assert taken == [7, 7, 7, 7, 2, 2]
 
 
-def test_a_word_is_read_once_while_nothing_is_written(table: SqliteTable) -> None:
-    put(table, "ana", "a", "glass oven")
-    statements: list[str] = []
-    table._connection.set_trace_callback(statements.append)
-    for query in (("glass",), ("glass", "oven"), ("oven",)):
-        assert worded(table, "ana", *query) == ["ana-a"]
-        assert table.counted(list(query), scope("ana")).having == dict.fromkeys(query, 1)
-    assert sum("json_group_array(doc)" in one for one in statements) == 2
-    put(table, "ana", "b", "oven")
-    assert worded(table, "ana", "oven") == ["ana-b", "ana-a"]
-
-
 def test_a_search_of_one_kind_compares_no_vector_of_another(
     table: SqliteTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,7 +128,7 @@ def test_a_search_of_one_kind_compares_no_vector_of_another(
 
     monkeypatch.setattr(np, "vecdot", counted)
     wanted = {**scope("ana"), "kind": "fact"}
-    assert ids(table.nearest(direction(1.0), wanted, 9)) == ["ana-a"]
+    assert ids(nearest(table, direction(1.0), wanted, 9)) == ["ana-a"]
     assert near(table, direction(1.0), "ana") == ["ana-a", "ana-b"]
     assert compared == [1, 1, 1]
 
@@ -147,20 +146,6 @@ def test_rows_beyond_the_index_s_room_and_after_removals_are_the_right_ones() ->
     every = np.ones(len(left), dtype=np.bool_)
     [alone] = index.search([vectors[0]], every, 50)
     assert [seq for seq, _ in alone] == order[:50].tolist()
-    together = index.search([*vectors[:3]], every, 50)
-    assert [[seq for seq, _ in one] for one in together] == [
-        left[np.argsort(-(vectors[left] @ vector))][:50].tolist() for vector in vectors[:3]
-    ]
-
-
-def test_a_vector_finds_the_same_alone_and_together_with_others(table: SqliteTable) -> None:
-    drawn = np.random.default_rng(2).standard_normal((50, DIMENSION)).astype(np.float32)
-    vectors = [*(drawn / np.linalg.norm(drawn, axis=1, keepdims=True))]
-    for number, vector in enumerate(vectors):
-        put(table, "ana", str(number), vector=vector, speaker="Ana" if number % 3 else "Ben")
-    for wanted in (scope("ana"), {**scope("ana"), "speaker": "Ana"}):
-        alone = [table.nearest(vector, wanted, 7) for vector in vectors]
-        assert table.nearest_each(vectors, wanted, 7) == alone
 
 
 def test_the_newest_rows_are_listed_without_sorting_all(table: SqliteTable) -> None:
@@ -216,15 +201,15 @@ def test_a_filter_is_looked_up_once_and_then_for_what_changed(
         put(table, "ana", str(number), speaker="Ana")
     statements: list[str] = []
     wanted = {**scope("ana"), "speaker": "Ana"}
-    ids(table.nearest(direction(1.0), wanted, 99))
+    ids(nearest(table, direction(1.0), wanted, 99))
     table._connection.set_trace_callback(statements.append)
-    assert len(table.nearest(direction(1.0), wanted, 99)) == 20
+    assert len(nearest(table, direction(1.0), wanted, 99)) == 20
     assert not any("json_group_array" in one for one in statements)
     put(table, "ana", "more", speaker="Ana")
     table.update("ana-3", None, payload("ana", "3", speaker="Ben"))
     table.delete({"id": "ana-4"})
     statements.clear()
-    found = ids(table.nearest(direction(1.0), wanted, 99))
+    found = ids(nearest(table, direction(1.0), wanted, 99))
     assert set(found) == {f"ana-{one}" for one in (*range(20), "more")} - {"ana-3", "ana-4"}
     read = [one for one in statements if "json_group_array" in one]
     assert read
@@ -242,8 +227,8 @@ def test_an_index_kept_in_step_answers_as_one_made_anew(table: SqliteTable, path
         near(table, direction(1.0), "ana"), worded(table, "ana", "word1")
     query = direction(*random.normal(size=8))
     fresh = SqliteTable(path, model=MODEL, dimension=DIMENSION)
-    kept = table.nearest(query, scope("ana"), 99)
-    assert kept == fresh.nearest(query, scope("ana"), 99)
+    kept = nearest(table, query, scope("ana"), 99)
+    assert kept == nearest(fresh, query, scope("ana"), 99)
     assert len(kept) == table.count({}) == 25
     asked = [f"word{number}" for number in range(30)]
     assert table.keywords(asked, scope("ana"), 99) == fresh.keywords(asked, scope("ana"), 99)
@@ -324,13 +309,13 @@ def test_a_search_inside_a_write_that_is_rolled_back_leaves_nothing(table: Sqlit
         for user in ("ana", "ben"):
             found = near(table, direction(1.0), user)
             assert found == worded(table, user, "fox", "whal") == [f"{user}-half"]
-        assert len(table.nearest(direction(1.0), wanted, 5)) == 1
+        assert len(nearest(table, direction(1.0), wanted, 5)) == 1
         raise KeyError
     put(table, "ana", "other", "green owl")
     put(table, "cleo", "whole", "green owl")
     assert near(table, direction(1.0), "ana") == ["ana-before", "ana-other"]
     assert worded(table, "ana", "fox", "whal", "owl") == ["ana-before", "ana-other"]
-    assert table.nearest(direction(1.0), wanted, 5) == []
+    assert nearest(table, direction(1.0), wanted, 5) == []
     assert near(table, direction(1.0), "cleo") == worded(table, "cleo", "owl") == ["cleo-whole"]
     assert near(table, direction(1.0), "ben") == []
 

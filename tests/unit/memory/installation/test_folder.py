@@ -2,8 +2,6 @@
 
 import json
 import os
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +9,9 @@ import pytest
 
 from memory.errors import FolderError, InputError, MemoryStoreError, NewerError
 from memory.installation import folder as folders
-from memory.installation.folder import FOLDER_SCHEMA, DataFolder, open_folder
+from memory.installation.folder import FOLDER_SCHEMA, open_folder
 from memory.models.registry import DIMENSION as OFFLINE_DIMENSION
-from memory.models.registry import HashingEmbeddings
-from tests.support.facts import ANA, DIMENSION, WordEmbeddings, draft, texts
+from tests.support.facts import WordEmbeddings
 
 
 def head(path: Path) -> dict[str, Any]:
@@ -28,15 +25,6 @@ def refusal(path: Path, **options: Any) -> str:
     said = str(caught.value)
     assert "\n" not in said
     return said
-
-
-def test_a_new_folder_records_its_metadata(tmp_path: Path) -> None:
-    folder = open_folder(tmp_path / "a" / "b", offline=True)
-    made = {"schema_version": FOLDER_SCHEMA, "embedder": "offline", "dimension": OFFLINE_DIMENSION}
-    assert head(tmp_path / "a" / "b") == made
-    assert os.listdir(tmp_path / "a" / "b") == ["folder.json"]
-    assert (folder.embedder, folder.dimension) == ("offline", OFFLINE_DIMENSION)
-    assert isinstance(folder.embeddings, HashingEmbeddings)
 
 
 def test_a_new_folder_and_its_databases_are_private(tmp_path: Path) -> None:
@@ -132,19 +120,6 @@ def test_another_embedder_is_refused_with_the_way_to_change_it(tmp_path: Path) -
     assert head(tmp_path / "data")["embedder"] == "offline"
 
 
-def test_the_embedder_is_changed_on_request(tmp_path: Path) -> None:
-    given = WordEmbeddings()
-    open_folder(tmp_path / "data", offline=True)
-    changed = open_folder(tmp_path / "data", embeddings=given, change=True)
-    assert (changed.embedder, changed.dimension) == ("custom:WordEmbeddings", DIMENSION)
-    assert changed.embeddings is given
-    assert head(tmp_path / "data")["dimension"] == DIMENSION
-    back = open_folder(tmp_path / "data", embedder="offline", change=True)
-    assert (back.embedder, back.dimension) == ("offline", OFFLINE_DIMENSION)
-    assert open_folder(tmp_path / "data", change=True).embedder == "offline"
-    assert os.listdir(tmp_path / "data") == ["folder.json"]
-
-
 def crash(handle: int) -> None:
     raise OSError(28, "No space left on device")
 
@@ -183,21 +158,12 @@ def test_offline_refuses_an_online_folder(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_folder_of_custom_embeddings_needs_them(tmp_path: Path) -> None:
     open_folder(tmp_path / "data", embeddings=WordEmbeddings())
     given = WordEmbeddings()
-    assert open_folder(tmp_path / "data", embeddings=given).embeddings is given
+    assert open_folder(tmp_path / "data", embeddings=given).semantic.open_embeddings() is given
     said = refusal(tmp_path / "data")
     assert "from Python (custom:WordEmbeddings)" in said
     assert "`circadian reindex --embedder NAME`" in said
     assert refusal(tmp_path / "data", change=True) == said
     assert "custom:WordEmbeddings" in refusal(tmp_path / "data", embedder="offline")
-
-
-def test_a_folder_of_a_newer_version_is_refused(tmp_path: Path) -> None:
-    newer = {"schema_version": FOLDER_SCHEMA + 1, "whatever": ["a newer one", "keeps"]}
-    (tmp_path / "folder.json").write_text(json.dumps(newer))
-    said = refusal(tmp_path)
-    assert f"made by a newer Circadian (schema {FOLDER_SCHEMA + 1}" in said
-    assert "update" in said
-    assert head(tmp_path) == newer
 
 
 def test_an_upgraded_folder_is_refused_by_older_versions(
@@ -251,25 +217,6 @@ def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     assert "not writable" in refusal(tmp_path / "data")
 
 
-def test_concurrent_makers_agree(tmp_path: Path) -> None:
-    barrier = threading.Barrier(8)
-
-    def make(number: int) -> DataFolder | FolderError:
-        given: Any = {"offline": True} if number % 2 else {"embeddings": WordEmbeddings()}
-        barrier.wait()
-        try:
-            return open_folder(tmp_path / "data", **given)
-        except FolderError as error:
-            return error
-
-    with ThreadPoolExecutor(8) as pool:
-        folders = [*pool.map(make, range(8))]
-    opened = [one for one in folders if isinstance(one, DataFolder)]
-    assert (len(folders), len(opened)) == (8, 4)
-    assert {one.embedder for one in opened} == {head(tmp_path / "data")["embedder"]}
-    assert os.listdir(tmp_path / "data") == ["folder.json"]
-
-
 def test_a_crash_while_making_it_leaves_no_half_head(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,17 +225,3 @@ def test_a_crash_while_making_it_leaves_no_half_head(
     assert os.listdir(tmp_path / "data") == []
     monkeypatch.undo()
     assert open_folder(tmp_path / "data", offline=True).embedder == "offline"
-
-
-async def test_a_folder_has_one_semantic_memory_with_its_embedder(tmp_path: Path) -> None:
-    given = WordEmbeddings()
-    folder = open_folder(tmp_path / "data", embeddings=given)
-    given.calls.clear()
-    memory = folder.semantic
-    assert folder.semantic is memory
-    await memory.add(ANA, [draft("a", "red fox")])
-    assert given.calls == [["red fox"]]
-    memory.close()
-    again = open_folder(tmp_path / "data", embeddings=WordEmbeddings()).semantic
-    assert texts(await again.all(ANA)) == ["red fox"]
-    again.close()

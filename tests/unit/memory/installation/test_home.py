@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,16 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from memory.errors import DatabaseDown, FolderError, InputError
+from memory.errors import DatabaseDown, FolderError, InputError, NewerError
 from memory.installation.database import DATABASE_SCHEMA, Database, open_database
+from memory.installation.folder import FOLDER_SCHEMA, HEAD, DataFolder, open_folder
 from memory.installation.opening import Installation, is_made, open_installation
 from memory.models.registry import DIMENSION as OFFLINE_DIMENSION
+from memory.models.registry import HashingEmbeddings
 from memory.settings import environment_only
 from memory.storage.postgres.connections import address_of
 from tests.support.facts import ANA, DIMENSION, WordEmbeddings, draft, texts
+from tests.support.homes import KINDS
 from tests.support.source_files import ROOT
 
 
@@ -52,11 +57,6 @@ def execute(url: str, statement: str) -> list[tuple[Any, ...]]:
         return found.fetchall() if found.description else []
 
 
-def head(url: str) -> tuple[Any, ...]:
-    [row] = execute(url, "SELECT schema_version, embedder, dimension FROM circadian_head")
-    return row
-
-
 def test_the_database_variable_moves_everything_there(url: str, tmp_path: Path) -> None:
     assert not is_made(environment_only())
     home = open_installation(environment_only())
@@ -81,57 +81,116 @@ def test_the_default_is_the_data_folder(tmp_path: Path, monkeypatch: pytest.Monk
     assert is_made(environment_only())
 
 
-def test_a_new_database_records_its_metadata(url: str) -> None:
-    home = opened(url, offline=True)
-    assert head(url) == (DATABASE_SCHEMA, "offline", OFFLINE_DIMENSION)
+@dataclass
+class Place:
+    """Where an installation is made: in a folder or in a database."""
+
+    where: Path | str
+
+    def open(self, **options: Any) -> Installation:
+        if isinstance(self.where, Path):
+            return open_folder(self.where, **options)
+        return opened(self.where, **options)
+
+    @property
+    def head(self) -> tuple[Any, ...]:
+        if isinstance(self.where, Path):
+            return tuple(json.loads((self.where / HEAD).read_text()).values())
+        query = "SELECT schema_version, embedder, dimension FROM circadian_head"
+        [row] = execute(self.where, query)
+        return row
+
+    def make_newer(self) -> None:
+        if isinstance(self.where, Path):
+            newer = {"schema_version": FOLDER_SCHEMA + 1, "whatever": ["a newer one", "keeps"]}
+            (self.where / HEAD).write_text(json.dumps(newer))
+        else:
+            execute(self.where, "UPDATE circadian_head SET schema_version = schema_version + 1")
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Every test that takes it holds for both."""
+    if request.param == "folder":
+        return Place(tmp_path / "a" / "b")
+    return Place(request.getfixturevalue("postgres_url"))
+
+
+def test_a_new_installation_records_its_metadata_and_no_more(place: Place) -> None:
+    home = place.open(offline=True)
+    schema = FOLDER_SCHEMA if isinstance(home, DataFolder) else DATABASE_SCHEMA
+    assert place.head == (schema, "offline", OFFLINE_DIMENSION)
     assert (home.embedder, home.dimension) == ("offline", OFFLINE_DIMENSION)
-    tables = execute(url, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
-    assert tables == [("circadian_head",)]
+    assert isinstance(home.semantic.open_embeddings(), HashingEmbeddings)
+    home.close()
+    if isinstance(place.where, Path):
+        assert os.listdir(place.where) == [HEAD]
+    else:
+        tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        assert execute(place.where, tables) == [("circadian_head",)]
 
 
-def test_the_embedder_is_changed_on_request_alone(url: str) -> None:
-    opened(url, offline=True)
-    said = refusal(url, embedder="openai:text-embedding-3-small")
-    assert "`circadian reindex --embedder openai:text-embedding-3-small`" in said
-    assert opened(url, embeddings=WordEmbeddings(), change=True).dimension == DIMENSION
-    assert head(url) == (DATABASE_SCHEMA, "custom:WordEmbeddings", DIMENSION)
-    assert "from Python (custom:WordEmbeddings)" in refusal(url)
-    assert opened(url, embedder="offline", change=True).dimension == OFFLINE_DIMENSION
-    assert opened(url).embedder == "offline"
+def test_the_embedder_is_changed_on_request_alone(place: Place) -> None:
+    given = WordEmbeddings()
+    place.open(offline=True)
+    with pytest.raises(FolderError, match=r"offline, not openai:x; `circadian reindex --embedder"):
+        place.open(embedder="openai:x")
+    changed = place.open(embeddings=given, change=True)
+    assert place.head[1:] == ("custom:WordEmbeddings", DIMENSION)
+    assert (changed.dimension, changed.semantic.open_embeddings()) == (DIMENSION, given)
+    changed.close()
+    with pytest.raises(FolderError, match=r"from Python \(custom:WordEmbeddings\)"):
+        place.open()
+    assert place.open(embedder="offline", change=True).dimension == OFFLINE_DIMENSION
+    assert place.open().embedder == place.open(change=True).embedder == "offline"
 
 
-def test_a_database_of_a_newer_version_is_refused(url: str) -> None:
-    opened(url, offline=True)
-    execute(url, "UPDATE circadian_head SET schema_version = schema_version + 1")
-    said = refusal(url)
-    assert f"made by a newer Circadian (schema {DATABASE_SCHEMA + 1}" in said
-    assert "update" in said
+def test_an_installation_of_a_newer_version_is_refused(place: Place) -> None:
+    home = place.open(offline=True)
+    place.make_newer()
+    newer = rf"made by a newer Circadian \(schema {place.head[0]}, this .*\); update Circadian$"
+    for opens in (place.open, home.check):
+        with pytest.raises(NewerError, match=newer):
+            opens()
 
 
-def test_concurrent_first_openings_agree(url: str) -> None:
-    barrier = threading.Barrier(6)
+class Met(WordEmbeddings):
+    """Embeddings that are asked for their dimension once all have found nothing."""
 
+    barrier = threading.Barrier(8)
+
+    def embed_query(self, text: str) -> list[float]:
+        self.barrier.wait(20)
+        return super().embed_query(text)
+
+
+class MetToo(Met):
+    pass
+
+
+def test_concurrent_first_openings_agree(place: Place) -> None:
     def make(number: int) -> Installation | FolderError:
-        barrier.wait()
         try:
-            given = {"offline": True} if number % 2 else {"embeddings": WordEmbeddings()}
-            return opened(url, **given)
+            return place.open(embeddings=Met() if number % 2 else MetToo())
         except FolderError as error:
             return error
 
-    with ThreadPoolExecutor(6) as pool:
-        homes = [*pool.map(make, range(6))]
-    made = [one for one in homes if isinstance(one, Database)]
-    assert (len(homes), len(made)) == (6, 3)
-    assert {one.embedder for one in made} == {head(url)[1]}
+    with ThreadPoolExecutor(8) as pool:
+        homes = [*pool.map(make, range(8))]
+    made = [one for one in homes if not isinstance(one, FolderError)]
+    assert (len(homes), len(made)) == (8, 4)
+    assert {one.embedder for one in made} == {place.head[1]}
 
 
-async def test_all_openers_share_the_facts(url: str) -> None:
+async def test_all_openers_share_the_facts(place: Place) -> None:
     given = WordEmbeddings()
-    first, second = opened(url, embeddings=given), opened(url, embeddings=WordEmbeddings())
+    first = place.open(embeddings=given)
+    given.calls.clear()
+    second = place.open(embeddings=WordEmbeddings())
     memory = first.semantic
     assert first.semantic is memory
     [fact] = await memory.add(ANA, [draft("a", "red fox")])
+    assert given.calls == [["red fox"]]
     assert texts(await second.semantic.all(ANA)) == ["red fox"]
     await second.semantic.delete(ANA, fact["id"])
     assert await memory.all(ANA) == []

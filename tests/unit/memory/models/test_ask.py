@@ -64,6 +64,11 @@ async def test_an_empty_answer_is_paid_for_and_asked_for_once_more(empty: Step) 
     assert "it is empty" in second[-1].text
 
 
+async def test_a_printed_call_of_a_tool_that_another_finds_is_asked_for_once_more() -> None:
+    answer = await _ask('{"name": "rare_tool"}', "noon", names=["rare_tool"])
+    assert (answer.message.text, answer.usage["llm_calls"]) == ("noon", 2)
+
+
 async def test_the_callbacks_of_the_config_are_told() -> None:
     class Started(BaseCallbackHandler):
         count = 0

@@ -20,7 +20,7 @@ from memory.models.registry import (
     load_chat_model,
     load_embedder,
 )
-from memory.models.retry import retrying
+from memory.models.retry import RetryPolicy
 from memory.settings import Settings
 from tests.support import openai_server as replies
 from tests.support.openai_server import DIMENSION, Reply, Serve, text, tool_call
@@ -175,7 +175,7 @@ async def test_a_failed_embedding_call_is_tried_again_with_backoff(serve: Serve)
     server = serve()
     server.embedding_errors = [replies.rate_limited("2"), replies.error(500)]
     waits = Waits()
-    vectors = await embed_texts(load_embedder("openai:e"), ["one"], retrying(sleep=waits))
+    vectors = await embed_texts(load_embedder("openai:e"), ["one"], RetryPolicy(sleep=waits))
     assert len(vectors) == 1
     assert len(server.embedded) == 3
     assert waits.seconds[0] == 2.0
@@ -187,11 +187,11 @@ async def test_an_embedder_that_stays_down_or_gives_a_web_page_is_one_clear_erro
     server = serve()
     server.embedding_errors = [replies.error(503)] * 4
     with pytest.raises(ModelError, match="embedder after 4 tries"):
-        await embed_query(load_embedder("openai:e"), "one", retrying(sleep=Waits()))
+        await embed_query(load_embedder("openai:e"), "one", RetryPolicy(sleep=Waits()))
     assert len(server.embedded) == 4
     server.embedding_errors = [replies.page()]
     with pytest.raises(ConfigurationError, match=r"is no API for the embedder e .*web page"):
-        await embed_query(load_embedder("openai:e"), "one", retrying(sleep=Waits()))
+        await embed_query(load_embedder("openai:e"), "one", RetryPolicy(sleep=Waits()))
 
 
 def test_embeddings_are_sent_as_text_in_one_batch(serve: Serve) -> None:

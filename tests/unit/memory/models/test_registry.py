@@ -217,17 +217,18 @@ def test_a_vector_is_the_same_in_another_process() -> None:
     assert done.stdout.strip() == str(HashingEmbeddings().embed_query("walnut")[:9])
 
 
-def test_texts_that_share_words_or_parts_of_words_are_nearer() -> None:
-    query = "Who is allergic to walnuts?"
-    near = _likeness(query, "My sister has a walnut allergy")
-    assert near > _likeness(query, "The library closes at six") + 0.2
-    assert _likeness("painting the fences", "he painted a fence") > 0.9
-
-
-def test_stop_words_make_no_texts_alike() -> None:
-    assert _likeness("it was on the roof", "it was on the table") < 0.5
-
-
-def test_a_text_of_stop_words_still_has_a_vector_and_an_empty_one_is_like_nothing() -> None:
-    assert _likeness("to be or not to be", "to be or not to be") == pytest.approx(1.0)
-    assert set(HashingEmbeddings().embed_query(" ?! ")) == {0.0}
+@pytest.mark.parametrize(
+    ("one", "other", "least", "most"),
+    [
+        ("Who is allergic to walnuts?", "My sister has a walnut allergy", 0.3, 0.7),
+        ("Who is allergic to walnuts?", "The library closes at six", -0.1, 0.1),
+        ("painting the fences", "he painted a fence", 0.9, 1.01),
+        ("it was on the roof", "it was on the table", -0.1, 0.5),
+        ("to be or not to be", "to be or not to be", 0.999, 1.001),
+        (" ?! ", " ?! ", 0.0, 0.0),
+    ],
+)
+def test_texts_are_as_near_as_they_share_words_and_parts_of_words(
+    one: str, other: str, least: float, most: float
+) -> None:
+    assert least <= _likeness(one, other) <= most

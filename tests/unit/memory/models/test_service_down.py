@@ -32,7 +32,7 @@ from memory.errors import (
 from memory.facts.semantic import SemanticMemory
 from memory.models.client import ask, ask_for
 from memory.models.registry import embed_query, embed_texts
-from memory.models.retry import Breaker, Breakers, retrying
+from memory.models.retry import Breaker, Breakers, RetryPolicy
 from memory.settings import Settings
 from tests.support.facts import ANA, WordEmbeddings, draft, memory_at, nearest_facts
 from tests.support.scripted import Step, Waits, call, scripted
@@ -181,7 +181,7 @@ class Broken(Embeddings):
 
 async def test_the_embedder_has_a_breaker_of_its_own() -> None:
     broken, breaker = Broken(), Breaker("embedder", failures=2)
-    policy = retrying(1)
+    policy = RetryPolicy(1)
     with pytest.raises(ServiceDown):
         await embed_query(broken, "beans", policy, breaker=breaker)
     with pytest.raises(ServiceDown):

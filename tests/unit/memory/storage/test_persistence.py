@@ -42,9 +42,9 @@ def home(
     monkeypatch.setenv("CIRCADIAN_OFFLINE", "true")
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0")
     yield open_installation(environment_only())
-    if runtime._process.cache_info().currsize:
+    if runtime.process_now.cache_info().currsize:
         opened = runtime.process_now()
-        runtime._process.cache_clear()
+        runtime.process_now.cache_clear()
         opened.home.close()
 
 
