@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from memory.errors import ContextOverflow, ModelError, ModelRefused
-from memory.messages import as_model_sees, for_model, marked
+from memory.messages import as_model_sees, marked
 from memory.models import CUT_OFF, Answer, charged, in_vain
 from memory.prompt import assembly
 from memory.records import Loop
@@ -97,7 +97,7 @@ def _shown(state: State, settings: Settings, resources: Resources) -> list[AnyMe
     context = held(state["context"])
     messages = history(state, settings, context["context_type"])
     made = material(state, settings, resources, context["context_type"], now=context["now"])
-    told = for_model(as_model_sees(messages, settings.zone))
+    told = as_model_sees(messages, settings.zone)
     return assembly.placed(told, assembly.late(made))
 
 

@@ -23,7 +23,7 @@ from pydantic import Field
 from memory import events, forgetting
 from memory.errors import Refusal
 from memory.events import by_verdict, inbox, owners_of, parked_events, set_off_by_owner
-from memory.messages import data_in, for_model, is_history, of_tick, one_line, prompt_lines
+from memory.messages import data_in, is_history, of_tick, one_line, prompt_lines
 from memory.operations import collector_of
 from memory.prompt import assembly, assistant_prompt, recommended_action
 from memory.records import AssembledContext, Decision, Event, Loop, SentMessage, operation_id
@@ -137,7 +137,7 @@ async def get_system_status(runtime: Runtime, reasoning: Reasoning = None) -> An
 def _token_usage(runtime: Runtime) -> dict[str, Any]:
     state = runtime.state
     context = state.get("context")
-    shown = for_model(_messages(runtime))
+    shown = _messages(runtime)
     prompt = assembly.whole(context, shown) if context else shown
     used = calibrated(approximate_tokens(prompt, tools=runtime.tools), state["calibration"])
     limit = settings_of(runtime.context).max_context_tokens
