@@ -235,7 +235,7 @@ def _shown_of(lender: Requester, settings: Settings) -> list[str]:
     match settings.personality_insulation:
         case "none":
             return [
-                block("goals", goals(lender["goals"], settings, lender["calibration"])),
+                block("goals", _goals(lender, settings)),
                 block("conversation_history", "\n".join(lender["recent"])),
                 block("system_state", _system_state(lender, settings)),
             ]
@@ -248,6 +248,11 @@ def _shown_of(lender: Requester, settings: Settings) -> list[str]:
             return [block("goals", "\n".join(lines))]
         case "orchestrator":
             return []
+
+
+def _goals(lender: Requester, settings: Settings) -> str:
+    tokens, factor = settings.goals_tokens, lender["calibration"]
+    return goals(lender["goals"], tokens=tokens, calibration=factor)
 
 
 def _system_state(lender: Requester, settings: Settings) -> str:

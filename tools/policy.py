@@ -502,14 +502,11 @@ def select_execution_pattern(
     return _state(*_compose(layers))
 
 
-def narrowed(pattern: PatternState, settings: Settings, context: ContextConfig) -> PatternState:
-    """`pattern` within the limits of the current settings; `source_layers` names what changed."""
-    kept: dict[str, Any] = {**pattern}
-    before, categories = kept.pop("source_layers"), pattern["allowed_categories"]
-    kept["allowed_categories"] = None if categories is None else frozenset(categories)
-    composed, sources = _compose([("kept", Limits(**kept)), *_layers(settings, context)])
-    layers = {k: before[k] if v == "kept" else v for k, v in sources.items()}
-    return _state(composed, layers)
+def pattern_of(context_type: str, assessment: Assessment, settings: Settings) -> PatternState:
+    """The pattern of a call in a context, after the task was assessed."""
+    return select_execution_pattern(
+        settings, CONTEXTS[context_type], assessment_pattern(assessment)
+    )
 
 
 def _layers(settings: Settings, context: ContextConfig) -> list[tuple[str, Limits]]:

@@ -237,44 +237,41 @@ class _Part:
 
 def _lists(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _Part]:
     """The lists of the components `shown`, by bounding setting, the first to shrink first."""
-    state, factor = material.state, material.state["calibration"]
-
-    def bound(name: str, render: Callable[[Settings], str]) -> _Part:
-        settings = material.settings
-
-        def within(tokens: int) -> str:
-            return render(settings.model_copy(update={name: tokens}))
-
-        return _Part(getattr(settings, name), within)
-
-    found = {
-        name: bound(name, render)
-        for name, render in {
-            "project_tokens": lambda s: rendering.projects(state["projects"], s, factor),
-            "session_memory_tokens": lambda s: rendering.session_memory(
-                state["session_memory"], s, factor
-            ),
-            "entity_tokens": lambda s: rendering.entity_context(
-                material.people, _other_talks(state), s, factor, material.owners
-            ),
-            "recall_tokens": lambda s: rendering.semantic_memories(
-                material.memories,
-                tokens=s.recall_tokens,
-                calibration=factor,
-                zone=s.zone,
-                now=material.now,
-            ),
-            "page_tokens": lambda s: rendering.pages(
-                material.pages, tokens=s.page_tokens, calibration=factor
-            ),
-            "context_buffer_tokens": lambda s: rendering.context_buffer(
-                state["context_buffer"], s, factor
-            ),
-            "goals_tokens": lambda s: rendering.goals(state["goals"], s, factor, now=material.now),
-        }.items()
+    state, factor, zone = material.state, material.state["calibration"], material.settings.zone
+    lists: dict[str, Callable[[int], str]] = {
+        "project_tokens": lambda tokens: rendering.projects(
+            state["projects"], tokens=tokens, calibration=factor
+        ),
+        "session_memory_tokens": lambda tokens: rendering.session_memory(
+            state["session_memory"], tokens=tokens, calibration=factor
+        ),
+        "entity_tokens": lambda tokens: rendering.entity_context(
+            material.people,
+            _other_talks(state),
+            tokens=tokens,
+            calibration=factor,
+            zone=zone,
+            owners=material.owners,
+        ),
+        "recall_tokens": lambda tokens: rendering.semantic_memories(
+            material.memories, tokens=tokens, calibration=factor, zone=zone, now=material.now
+        ),
+        "page_tokens": lambda tokens: rendering.pages(
+            material.pages, tokens=tokens, calibration=factor
+        ),
+        "context_buffer_tokens": lambda tokens: rendering.context_buffer(
+            state["context_buffer"], tokens=tokens, calibration=factor, zone=zone
+        ),
+        "goals_tokens": lambda tokens: rendering.goals(
+            state["goals"], tokens=tokens, calibration=factor, zone=zone, now=material.now
+        ),
     }
     bounding = {name for one in shown for name in one.bounded_by}
-    return {name: found[name] for name in GIVES_WAY_FIRST if name in bounding}
+    return {
+        name: _Part(getattr(material.settings, name), lists[name])
+        for name in GIVES_WAY_FIRST
+        if name in bounding
+    }
 
 
 def _other_talks(state: State) -> dict[str, Conversation]:
@@ -342,7 +339,7 @@ def _static(one: PromptComponent, material: Material, texts: Mapping[str, str]) 
 def _data(one: PromptComponent, material: Material, texts: Mapping[str, str]) -> list[str]:
     if one.id == components.OPEN_QUESTIONS:
         asked = [parked["question"] for parked in material.state["parked"]]
-        return [rendering.open_questions(asked, material.settings)]
+        return [rendering.open_questions(asked, material.settings.zone)]
     persona = [material.settings.persona] if one.id == components.CHARACTER_CONTEXT else []
     return [*persona, *(texts[name] for name in one.bounded_by)]
 

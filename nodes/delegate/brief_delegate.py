@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from memory.records import Usage
 from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import State, checked, held
-from tools.builtin import assistant
-from tools.delegation import NO_PROJECTS, DelegateState, failed, opening, requester
-from tools.execution import misfit
+from tools.delegation import NO_PROJECTS, DelegateState, opening, requester
 from tools.policy import heard_by
 
 
@@ -47,27 +42,17 @@ def fan_out(state: State) -> list[Send]:
     return [Send("delegate", payload) for payload in payloads]
 
 
-async def after_briefing(state: DelegateState) -> Literal["ask_delegate", "__end__"]:
-    """Start the work, unless the call's arguments did not fit."""
-    return "__end__" if state.get("delegated") else "ask_delegate"
-
-
 @checked
 async def brief_delegate(
     state: DelegateState, runtime: Runtime[Settings], config: RunnableConfig
 ) -> DelegateState:
-    """Begin the sub-agent's messages. Arguments that do not fit become its result at once."""
-    settings, args, now = settings_of(runtime.context), state["args"], resources_of(config).clock()
-    none: Usage = {"llm_calls": 0, "tokens": 0}
-    problem = misfit(assistant.delegate_task, args)
-    if problem is not None:
-        return failed(state, problem, "Call it again with these mended.", usage=none, now=now)
-    lender = state["requester"]
+    """Begin the sub-agent's messages."""
+    settings, args, lender = settings_of(runtime.context), state["args"], state["requester"]
     shares = settings.personality_insulation == "none"
     return {
-        "began": now.isoformat(),
+        "began": resources_of(config).clock().isoformat(),
         "messages": opening(args["task"], args.get("context"), lender, settings, now=state["now"]),
         "projects": lender["projects"] if shares else NO_PROJECTS,
         "calls": [],
-        "usage": none,
+        "usage": {"llm_calls": 0, "tokens": 0},
     }

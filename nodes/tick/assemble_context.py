@@ -245,7 +245,12 @@ class _PromptMemory:
         query = event["text"] if event else " ".join(active)
         if not query.strip():
             return []
-        overheard = rendering.in_buffer(state["context_buffer"], settings, state["calibration"])
+        overheard = rendering.in_buffer(
+            state["context_buffer"],
+            tokens=settings.context_buffer_tokens,
+            calibration=state["calibration"],
+            zone=settings.zone,
+        )
         [hits] = await recall(
             [query],
             **where,

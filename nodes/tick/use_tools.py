@@ -33,7 +33,7 @@ from tools.execution import (
     routed,
     what_becomes_of,
 )
-from tools.policy import CONTEXTS, assessment_pattern, continued, select_execution_pattern
+from tools.policy import continued, pattern_of
 from tools.registry import ToolCategory
 
 
@@ -232,15 +232,14 @@ class _Round:
 
     def _continued(self, loop: Loop) -> dict[str, Any]:
         """The loop; and with its answers read, the context that goes on from them, if another."""
-        context, assessment = held(self.state["context"]), self.state["assessment"]
+        context = held(self.state["context"])
         then = continued(context["context_type"])
         if then == context["context_type"] or loop["next"] != "act":
             return {"loop": loop}
-        limits = assessment_pattern(assessment) if assessment is not None else None
         return {
             "loop": {**loop, "iteration": 0},
             "context": {**context, "context_type": then},
-            "pattern": select_execution_pattern(self.settings, CONTEXTS[then], limits),
+            "pattern": pattern_of(then, held(self.state["assessment"]), self.settings),
         }
 
 

@@ -189,8 +189,11 @@ def _prompt(runtime: Runtime, goal: Goal) -> list[BaseMessage]:
         "goal_decompose",
         now=now_of(runtime).isoformat(),
     )
-    given, settings = made.state["projects"], made.settings
-    work = rendering.projects(given, settings, runtime.state["calibration"])
+    work = rendering.projects(
+        made.state["projects"],
+        tokens=made.settings.project_tokens,
+        calibration=runtime.state["calibration"],
+    )
     parts = [
         assembly.front(made, {"projects": rendering.block("projects", work)} if work else {}),
         prompt_lines.goal_to_split(goal["description"]),

@@ -31,8 +31,9 @@ Fate = Literal["run", "ask", "delegate", "surplus", "second", "misfit", "barred"
 
 run: the tool runs. ask: a person is asked first. delegate: a sub-agent takes it. The others are
 refused: surplus beside the one call of a single action; the second dangerous call of a tick; a
-misfit of arguments and a dangerous tool, or arguments that cannot be read; barred by the tool
-itself; foreign if it rests on words of others than owners, and the settings refuse such calls.
+misfit of arguments and a dangerous tool or a sub-agent's task, or arguments that cannot be read;
+barred by the tool itself; foreign if it rests on words of others than owners, and the settings
+refuse such calls.
 """
 
 
@@ -123,7 +124,7 @@ def what_becomes_of(
     if MALFORMED in call["args"]:
         return "misfit"
     if call["name"] == assistant.delegate_task.name:
-        return "delegate"
+        return "delegate" if misfit(offered_tool.tool, call["args"]) is None else "misfit"
     foreign = bool(offered_tool.foreign(call["args"]))
     if not offered_tool.kind.dangerous and not foreign:
         return "run"
