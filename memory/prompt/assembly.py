@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -80,11 +81,10 @@ class Material:
 
     @property
     def shown(self) -> list[PromptComponent]:
-        """The components of this prompt, in id order. Raises InputError if two clash."""
-        known = components.registered(self.extra)
+        """The components of this prompt, in id order."""
         return [
             one
-            for one in known.values()
+            for one in sorted([*components.STATIC, *self.extra], key=attrgetter("id"))
             if one.enabled
             and (one.id in self.enabled if one.is_static else self.context_type in one.contexts)
         ]

@@ -114,8 +114,6 @@ Project or goal:
 - a simple one-off request -> neither: do it"""
 """The instructions of every tick, always the same, so that a provider's cache holds."""
 
-DEFAULT_PROMPT = GUIDE
-
 
 @dataclass(frozen=True)
 class PromptComponent:
@@ -169,7 +167,7 @@ def _static(
 
 
 STATIC: tuple[PromptComponent, ...] = (
-    _static(SYSTEM_PROMPT, "system_prompt", "system", "Core instructions", DEFAULT_PROMPT),
+    _static(SYSTEM_PROMPT, "system_prompt", "system", "Core instructions", GUIDE),
     _static(
         CHARACTER_CONTEXT,
         "character_context",
@@ -250,7 +248,6 @@ def component(
     name: str | None = None,
     description: str = "",
     token_budget: int = 500,
-    role: Role | None = None,
     contexts: tuple[str, ...] = ("tick_event", "tick_autonomous"),
 ) -> PromptComponent:
     """A user's component, placed between the built-in ones by its id.
@@ -269,7 +266,7 @@ def component(
         content=content,
         is_static=False,
         enabled=True,
-        role=role or ("system" if id < CONVERSATION_HISTORY else "user"),
+        role="system" if id < CONVERSATION_HISTORY else "user",
         token_budget=token_budget,
         contexts=contexts,
     )
@@ -311,9 +308,6 @@ def _check(one: PromptComponent) -> None:
         raise InputError(f"{where}: content is a text or a function of the state")
     if not _is_whole(one.token_budget) or one.token_budget < 1:
         raise InputError(f"{where}: token_budget must be a whole number from 1")
-    wanted = "system" if one.id < CONVERSATION_HISTORY else "user"
-    if one.role != wanted:
-        raise InputError(f"{where}: its role must be {wanted!r}, by its place {one.id}")
     if not one.contexts or set(one.contexts) - set(SHOWN_IN):
         raise InputError(f"{where}: contexts must be some of {', '.join(SHOWN_IN)}")
 

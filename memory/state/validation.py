@@ -15,7 +15,7 @@ import math
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Protocol, cast, get_type_hints
+from typing import Any, cast, get_type_hints
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messages_from_dict
 from pydantic import TypeAdapter, ValidationError
@@ -115,13 +115,6 @@ def _thread() -> str:
         return ""
 
 
-class Node(Protocol):
-    """A node as the graph calls it; LangGraph injects `runtime` and `config` by name."""
-
-    def __call__(self, state: State) -> Any:
-        """Return a partial state."""
-
-
 _MESSAGE_KEYS = ("messages", "exchange")
 """Validated by LangGraph's message reducer; message classes are no plain JSON."""
 
@@ -143,7 +136,7 @@ def _form(schema: type) -> tuple[frozenset[str], TypeAdapter[dict[str, Any]]]:
     return frozenset(hints), adapter
 
 
-def checked(node: Callable[..., Awaitable[Any]]) -> Node:
+def checked(node: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     """Decorate a node: an unknown key or a wrong type in its output is an error.
 
     The valid keys are those of the type of its argument `state`. No node starts while the process
@@ -176,7 +169,7 @@ def checked(node: Callable[..., Awaitable[Any]]) -> Node:
             raise StateError(f"node {name} returned a wrong {problem}")
         return output
 
-    return cast(Node, run)
+    return run
 
 
 def state_problem(state: Mapping[str, Any]) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
@@ -59,7 +58,6 @@ class _Round:
         self.runtime, self.config = runtime, config
         self.settings = settings_of(runtime.context)
         self.tools = offered(state, config, self.settings)
-        self.now = datetime.fromisoformat(held(state["context"])["now"])
         self.loop_before = self.loop
         self.answers: list[ToolMessage] = []
         self.changed: dict[str, Any] = {}
@@ -116,7 +114,6 @@ class _Round:
             self.state,
             self.config,
             seconds=self.settings.tool_timeout,
-            now=self.now,
         )
 
     async def _once(self, call: ToolCall, known: OfferedTool) -> None:

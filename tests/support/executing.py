@@ -1,7 +1,6 @@
 """Running tool calls as a tick does: through `execute`, inside a running graph."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any
 
 from langchain_core.messages import ToolCall
@@ -14,7 +13,7 @@ from langgraph.store.memory import InMemoryStore
 
 from memory.settings import Settings
 from memory.state.schema import State
-from tests.support.tool_calls import NOW, Bench, tick_state
+from tests.support.tool_calls import Bench, tick_state
 from tools.execution.execute import Executed, execute
 
 
@@ -28,7 +27,6 @@ async def executed(
     state: State | None = None,
     *,
     seconds: float = 30.0,
-    now: datetime | None = NOW,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Executed:
     """What `calls` did in the middle of tick 42. GraphInterrupt where a tool asked a person."""
@@ -36,9 +34,7 @@ async def executed(
     given = state or tick_state()
 
     async def use(state: State, config: RunnableConfig) -> dict[str, Any]:
-        done.append(
-            await execute(calls, tools, given, config, seconds=seconds, now=now, clock=clock)
-        )
+        done.append(await execute(calls, tools, given, config, seconds=seconds, clock=clock))
         return {}
 
     builder = StateGraph(State, context_schema=Settings)

@@ -64,9 +64,6 @@ from tools.answers import (
 from tools.evidence import FactCheck, origin_of
 from tools.origins import kept_origins, listeners_in, may_be_of_others, other_sender, owners_in
 
-PLACES = 16
-"""Places looked up in one query."""
-
 MOST_OTHER_WORDS, LONGEST_PHRASE = 8, 80
 """Other words of a fact, and characters of each."""
 
@@ -233,24 +230,21 @@ class _Places:
     async def operation(self, draft: FactDraft) -> Operation:
         """The operation that adds `draft`."""
         sources = sorted([*draft["source_entries"], *draft["source_events"]])
-        first = 0
+        place = 0
         while True:
-            places = range(first, first + PLACES)
-            ops = [operation_id("fact", self._origin, *sources, str(place)) for place in places]
-            standing = await self._standing(ops)
-            for op in ops:
-                if standing.get(op, draft["text"]) == draft["text"]:
-                    self._texts[op] = draft["text"]
-                    return add_fact({**draft, "op": op}, "store_memory")
-            first += PLACES
+            op = operation_id("fact", self._origin, *sources, str(place))
+            if await self._standing(op) in (None, draft["text"]):
+                self._texts[op] = draft["text"]
+                return add_fact({**draft, "op": op}, "store_memory")
+            place += 1
 
-    async def _standing(self, ops: Sequence[str]) -> Mapping[str, str]:
-        """The texts under the ids `ops`: awake from semantic memory, in a night from its plan."""
-        if self._planned:
-            return self._texts
+    async def _standing(self, op: str) -> str | None:
+        """The text under an id: in a night from its plan, awake from semantic memory as well."""
+        if op in self._texts or self._planned:
+            return self._texts.get(op)
         config = self._runtime.config
-        found = await resources_of(config).semantic.by_op(scope_of(config), ops)
-        return {op: fact["text"] for op, fact in found.items()} | self._texts
+        found = await resources_of(config).semantic.by_op(scope_of(config), [op])
+        return found[op]["text"] if op in found else None
 
 
 def _draft(fact: FactGiven, entries: Sequence[JournalEntry], now: str) -> FactDraft:

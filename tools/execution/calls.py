@@ -68,16 +68,22 @@ def storable(message: AIMessage, place: str, used: Collection[str] = ()) -> AIMe
 def _direct(message: AIMessage) -> AIMessage:
     """`message` with the calls that `use_tool` stands for in its place."""
     meant = [_meant(call) for call in message.tool_calls]
-    if meant == message.tool_calls:
-        return message
+    return message if meant == message.tool_calls else with_calls(message, meant)
+
+
+def with_calls(message: AIMessage, calls: Sequence[ToolCall]) -> AIMessage:
+    """`message` with these calls; what its provider wrote of its own ones is made anew of them."""
     content = message.content
     if isinstance(content, list):
-        # The blocks that providers make of calls are made anew from `tool_calls`.
-        content = [one for one in content if not isinstance(one, dict) or one.get("type") == "text"]
+        content = [one for one in content if not isinstance(one, dict) or not _is_call(one)]
     extra = {key: one for key, one in message.additional_kwargs.items() if key != "tool_calls"}
     return message.model_copy(
-        update={"tool_calls": meant, "content": content, "additional_kwargs": extra}
+        update={"tool_calls": [*calls], "content": content, "additional_kwargs": extra}
     )
+
+
+def _is_call(block: Mapping[str, Any]) -> bool:
+    return block.get("type") in ("tool_use", "tool_call", "function_call", "input_json_delta")
 
 
 def _completes(call: ToolCall) -> bool:

@@ -204,10 +204,9 @@ def test_a_wrong_template_is_refused_when_it_is_registered(content: Any, words: 
         {"token_budget": True},
         {"contexts": ("sleep_consolidate",)},
         {"contexts": ()},
-        {"role": "user"},
     ],
 )
-def test_a_budget_context_or_role_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
+def test_a_budget_or_context_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="'rules'"):
         component(1001, "rules", "text", **wrong)
 
