@@ -13,7 +13,7 @@ from langgraph.errors import GraphInterrupt
 from langgraph.types import Command, interrupt
 from pydantic import Field
 
-from tests.support.executing import executed, wanted
+from tests.support.tool_calls import executed, wanted
 from tools.execution.execute import LONGEST_ANSWER, MOST_ARGUMENTS, Executed, refuse
 from tools.registry import BUILT_IN, registered
 

@@ -10,8 +10,7 @@ from langchain_core.tools import BaseTool, InjectedToolCallId, tool
 from langgraph.types import Command
 
 from memory.state.schema import State, held
-from tests.support.executing import executed, wanted
-from tests.support.tool_calls import NOW, tick_state
+from tests.support.tool_calls import NOW, executed, tick_state, wanted
 from tools.execution.execute import LONGEST_CACHED, MOST_CACHED, Executed, cache_key, with_answer
 from tools.registry import BUILT_IN, ToolKind, registered
 
