@@ -496,10 +496,17 @@ def select_execution_pattern(
 
     The names are static, context and assessment; `allowed` where no layer narrowed the value.
     """
-    layers = _layers(settings, context)
+    layers = [
+        ("static", static_pattern(settings, context.context_type in SLEEP_CONTEXTS)),
+        ("context", context_pattern(context)),
+    ]
     if assessment is not None:
         layers.append(("assessment", assessment))
-    return _state(*_compose(layers))
+    limits, sources = _compose(layers)
+    allowed = limits.allowed_categories
+    shown = None if allowed is None else sorted(allowed)
+    state = {**vars(limits), "allowed_categories": shown, "source_layers": sources}
+    return cast(PatternState, state)
 
 
 def pattern_of(context_type: str, assessment: Assessment, settings: Settings) -> PatternState:
@@ -507,20 +514,6 @@ def pattern_of(context_type: str, assessment: Assessment, settings: Settings) ->
     return select_execution_pattern(
         settings, CONTEXTS[context_type], assessment_pattern(assessment)
     )
-
-
-def _layers(settings: Settings, context: ContextConfig) -> list[tuple[str, Limits]]:
-    return [
-        ("static", static_pattern(settings, context.context_type in SLEEP_CONTEXTS)),
-        ("context", context_pattern(context)),
-    ]
-
-
-def _state(limits: Limits, sources: dict[str, str]) -> PatternState:
-    categories = limits.allowed_categories
-    shown = None if categories is None else sorted(categories)
-    state = {**vars(limits), "allowed_categories": shown, "source_layers": sources}
-    return cast(PatternState, state)
 
 
 def _recommended(assessment: Assessment) -> Limits:

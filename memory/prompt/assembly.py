@@ -117,13 +117,14 @@ def parted(material: Material) -> Blocks:
         made = _blocks(material, shown, texts)
         return sum(material.size(one) for part in made for one in part.values()) - room
 
-    texts = give_way(
-        {name: part.render(part.budget) for name, part in parts.items()},
-        order=list(parts),
-        render=lambda name, tokens: parts[name].render(tokens),
-        over=over,
-        size=material.size,
-    )
+    texts = {name: part.render(part.budget) for name, part in parts.items()}
+    excess = over(texts)
+    for name, part in parts.items():
+        tokens = part.budget
+        while excess > 0 and tokens > 0 and texts[name]:
+            tokens = max(0, min(tokens, material.size(texts[name])) - excess)
+            texts[name] = part.render(tokens)
+            excess = over(texts)
     return _blocks(material, shown, texts)
 
 
@@ -367,24 +368,3 @@ def _content(one: PromptComponent, material: Material) -> str:
             f"the prompt component {one.key!r} gave {type(text).__name__} where text is wanted"
         )
     return text
-
-
-def give_way(
-    texts: Mapping[str, str],
-    order: Sequence[str],
-    render: Callable[[str, int], str],
-    over: Callable[[Mapping[str, str]], int],
-    size: Callable[[str], int],
-) -> dict[str, str]:
-    """The texts by name, shortened in `order` until all fit: none is `over`.
-
-    `render` gives a name's text in so many tokens, `size` a text's tokens.
-    """
-    shorter, excess = dict(texts), over(texts) if any(texts.values()) else 0
-    for name in order:
-        tokens = size(shorter[name])
-        while tokens > 0 and excess > 0:
-            tokens = max(0, min(tokens, size(shorter[name])) - excess)
-            shorter[name] = render(name, tokens)
-            excess = over(shorter)
-    return shorter

@@ -68,7 +68,7 @@ def _question(state: State, tools: Mapping[str, OfferedTool], now: str) -> Quest
         "args": dict(call["args"]),
         "reason": str(reason) if reason else None,
         "what": f"Run {call['name']}({shown})",
-        "difference": tools[call["name"]].difference(state, call["args"]),
+        "difference": tools[call["name"]].difference(call["args"]),
         "event_id": event["id"] if event else None,
         "sender": event["sender"] if event else None,
         "asked_at": now,

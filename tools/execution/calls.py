@@ -186,10 +186,10 @@ class OfferedTool:
         """Whether it changes the state only: nothing happened if no checkpoint was written."""
         return bool((self.tool.metadata or {}).get("in_state"))
 
-    def difference(self, state: State, args: Mapping[str, Any]) -> str | None:
+    def difference(self, args: Mapping[str, Any]) -> str | None:
         """The change that a call would make, as a diff, if the tool can tell."""
         shown = (self.tool.metadata or {}).get("difference")
-        return str(shown(state, dict(args))) if callable(shown) else None
+        return None if shown is None else str(shown(self.state, args))
 
     def asks(self, pattern: PatternState) -> bool:
         """Whether a person is asked before it runs."""
