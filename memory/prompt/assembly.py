@@ -2,8 +2,7 @@
 
 What stays the same from tick to tick is the system message. The history follows, and is only ever
 appended to. What changes stands in front of the newest event, in that event's message, and is not
-kept in the history. Both parts are in id order. A user's component from 5001 on is a message of its
-own.
+kept in the history. Both parts are in id order.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from memory.errors import InputError
-from memory.messages import EVENT_KEY, FRONT, as_data, escaped, mark_of, marked, one_line
+from memory.messages import FRONT, as_data, escaped, marked, one_line
 from memory.prompt import components, rendering
 from memory.prompt.components import COMPONENTS, PromptComponent, fill
 from memory.records import AssembledContext, Conversation, EntityProfile, RecallHit
@@ -109,7 +108,7 @@ def parted(material: Material) -> Blocks:
     If they fill more than half of the context, the lists shrink in the order of `GIVES_WAY_FIRST`,
     then the user's components, the highest id first. Raises InputError, which names the component.
     """
-    shown = [one for one in material.shown if one.id < components.CONVERSATION_HISTORY]
+    shown = [one for one in material.shown if one.is_block]
     parts = {**_lists(material, shown), **_own_parts(material, shown)}
     room = int(material.limit * SHARE)
 
@@ -154,7 +153,8 @@ def after(material: Material) -> str:
 
 def with_front(messages: Sequence[AnyMessage], front: str, after: str = "") -> list[AnyMessage]:
     """The messages with `front` and `after` around the newest human message's content."""
-    event = next((n for n in reversed(range(len(messages))) if _is_human(messages[n])), None)
+    newest_first = reversed(range(len(messages)))
+    event = next((n for n in newest_first if isinstance(messages[n], HumanMessage)), None)
     if event is None or not (front or after):
         return list(messages)
     human, before, behind = messages[event], f"{front}\n\n" if front else "", f"\n\n{after}"
@@ -173,10 +173,6 @@ def whole(context: AssembledContext, messages: Sequence[AnyMessage]) -> list[Any
     return [*([SystemMessage(context["system"])] if context["system"] else []), *shown]
 
 
-def _is_human(message: AnyMessage) -> bool:
-    return isinstance(message, HumanMessage) and "component" not in mark_of(message)
-
-
 def _text(text: str) -> list[dict[str, str]]:
     return [{"type": "text", "text": text}] if text else []
 
@@ -184,33 +180,6 @@ def _text(text: str) -> list[dict[str, str]]:
 def system_message(parts: Mapping[str, str]) -> str:
     """The text of the system message, of its blocks."""
     return "\n\n".join(parts.values())
-
-
-def late(material: Material) -> dict[int, HumanMessage]:
-    """The user's components after the history, by id: messages, rendered for each call."""
-    found: dict[int, HumanMessage] = {}
-    shown = [one for one in material.shown if one.id > components.CONVERSATION_HISTORY]
-    parts = _own_parts(material, shown)
-    for component in shown:
-        part = parts.get(_own_name(component))
-        if part and (text := part.render(part.budget)):
-            found[component.id] = HumanMessage(
-                as_data("component", text, name=component.key),
-                id=f"component_{component.key}",
-                additional_kwargs={EVENT_KEY: {"component": component.key}},
-            )
-    return found
-
-
-def placed(messages: Sequence[AnyMessage], extra: Mapping[int, HumanMessage]) -> list[AnyMessage]:
-    """The messages with those of `late` around the newest human message, or at the end."""
-    newest_first = range(len(messages) - 1, -1, -1)
-    event = next((n for n in newest_first if isinstance(messages[n], HumanMessage)), 0)
-    before = [one for id_, one in extra.items() if id_ < components.PENDING_EVENT]
-    last = [one for id_, one in extra.items() if id_ > components.TOOL_RESULT]
-    after = [one for one in extra.values() if one not in before and one not in last]
-    in_hand = messages[event : event + 1]
-    return [*messages[:event], *before, *in_hand, *after, *messages[event + 1 :], *last]
 
 
 def values(material: Material) -> dict[str, str]:

@@ -136,6 +136,11 @@ class PromptComponent:
     """Contexts that show a user's component. `tools/policy.py` lists the built-in ones."""
 
     @property
+    def is_block(self) -> bool:
+        """Whether it is a block of text; the history and what follows it are messages."""
+        return not self.is_static or self.id < CONVERSATION_HISTORY
+
+    @property
     def changes(self) -> bool:
         """Whether its text may differ from tick to tick. Of CHARACTER_CONTEXT the persona stays."""
         if self.is_static:
@@ -250,12 +255,10 @@ def component(
     token_budget: int = 500,
     contexts: tuple[str, ...] = ("tick_event", "tick_autonomous"),
 ) -> PromptComponent:
-    """A user's component, placed between the built-in ones by its id.
+    """A user's component, placed among the blocks by its id.
 
-    Before 5000 it is a block: of the system message if it is a text whose placeholders do not
-    change, else in front of the newest event. From 5000 it is a message of its own: before the
-    event (5001..5999), after it (6001..6999) or at the very end (7001..7999). Raises InputError for
-    an id, a key or a placeholder that is wrong.
+    It is a block of the system message if it is a text whose placeholders do not change, else one
+    in front of the newest event. Raises InputError for an id, a key or a placeholder that is wrong.
     """
     _check_place(id, key)
     made = PromptComponent(
@@ -266,7 +269,7 @@ def component(
         content=content,
         is_static=False,
         enabled=True,
-        role="system" if id < CONVERSATION_HISTORY else "user",
+        role="system",
         token_budget=token_budget,
         contexts=contexts,
     )
