@@ -327,21 +327,14 @@ def _tools_of_module(module: ModuleType) -> tuple[BaseTool, ...]:
 
 
 def _imported(name: str) -> ModuleType:
-    if not all(part.isidentifier() for part in name.split(".")):
-        raise InputError(f"{_SETTING}: {name!r} is not a module's name, such as my_agent.tools")
     if (here := os.getcwd()) not in sys.path and "" not in sys.path:
         sys.path.append(here)
     try:
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        missing = error.name or name
-        needed = (
-            "" if name == missing or name.startswith(f"{missing}.") else f", which {name} needs"
-        )
-        raise InputError(f"{_SETTING}: there is no module {missing}{needed}") from error
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
-        raise InputError(f"{_SETTING}: the module {name} fails: {why}") from error
+        advice = "give the name of a module, such as my_agent.tools"
+        raise InputError(f"{_SETTING}: {name!r} cannot be imported ({why}); {advice}") from error
 
 
 def _listed(module: ModuleType, name: str, kinds: tuple[type, ...], form: str) -> tuple[Any, ...]:
