@@ -204,7 +204,7 @@ async def _basis(content: str, given: str | None, runtime: Runtime, collector: C
     """
     if _reflecting(runtime):
         return _Basis(None, TRUST["inference"])
-    entries = in_sight(runtime, settings_of(runtime.context), collector)
+    entries = in_sight(runtime, collector)
     beside, said = shown(runtime), grounds(entries)
     if is_courtesy(content) or beside.recalls(content, said):
         raise Refusal(RECALLED, WHERE_FROM)
@@ -286,7 +286,7 @@ async def update_entity_observation(
     """Note in its profile what a person, place or thing is like."""
     settings, collector = settings_of(runtime.context), collector_of(runtime.config, runtime.store)
     name, text = _text(entity, "entity", LONGEST), _text(observation, "observation")
-    source = await _source(f"{name} {text}", runtime, settings, collector)
+    source = await _source(f"{name} {text}", runtime, collector)
     speaker = source["source_entity"] if "event" in source["tags"] else None
     _check(name, text, source, speaker, settings)
     _check_source(text, source, runtime, collector)
@@ -337,15 +337,13 @@ def _text(given: str, what: str, longest: int = LONGEST_OBSERVATION) -> str:
     return text
 
 
-async def _source(
-    text: str, runtime: Runtime, settings: Settings, collector: Collector
-) -> JournalEntry:
+async def _source(text: str, runtime: Runtime, collector: Collector) -> JournalEntry:
     """The observation's source, as a journal entry: no memory is without a source.
 
     In a tick it is the event. Of many entries in a night or an extraction it is the newest of those
     that share the most words with the observation.
     """
-    found = list(enumerate(in_sight(runtime, settings, collector)))
+    found = list(enumerate(in_sight(runtime, collector)))
     if not found:
         raise Refusal(
             "No event is in hand that it could stand on",

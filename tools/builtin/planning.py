@@ -378,9 +378,7 @@ def _heard(runtime: Runtime) -> State:
 def _check(texts: Sequence[str], runtime: Runtime) -> None:
     memory, event = runtime.state["session_memory"], event_of(runtime)
     standing = [*memory["key_facts"], *memory["learned_patterns"]]
-    entries = in_sight(
-        runtime, settings_of(runtime.context), collector_of(runtime.config, runtime.store)
-    )
+    entries = in_sight(runtime, collector_of(runtime.config, runtime.store))
     said, beside = [*grounds(entries), *standing], shown(runtime)
     if event is not None:
         beside.own += heard_from_others(event["sender"], runtime)
