@@ -22,7 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from memory.errors import StateError, explained
-from memory.messages import EVENT_KEY, open_calls
+from memory.messages import mark_of, open_calls
 from memory.planning import recompute
 from memory.records import ParkedTick, Report, empty_report
 from memory.state.schema import REDUCED_KEYS, SCHEMA_VERSION, State
@@ -241,11 +241,9 @@ def _not_as_parked(parked: ParkedTick) -> str | None:
         messages = messages_from_dict(parked["messages"])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         return f"messages: one cannot be read ({type(error).__name__})"
-    for message in messages:
-        if not isinstance(message, HumanMessage | AIMessage | ToolMessage):
-            return f"messages: one is of type {message.type}, which no tick writes"
-        if not isinstance(message.additional_kwargs.get(EVENT_KEY), dict):
-            return f"messages: the {message.type} message lacks the mark {EVENT_KEY!r} of its tick"
+    written = HumanMessage | AIMessage | ToolMessage
+    if not all(isinstance(one, written) and mark_of(one) for one in messages):
+        return "messages: one is no message of a tick, or lacks its mark"
     question, loop, calls = parked["question"], parked["loop"], open_calls(messages)
     if not calls:
         return "messages: no tool call is open"

@@ -13,7 +13,7 @@ from memory.messages import history_share, marked
 from memory.records import Loop, ParkedTick
 from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
-from memory.state import Course, State, checked, held, kept_problem
+from memory.state import Course, State, checked, kept_problem
 from tools.policy import pattern_of
 
 
@@ -88,7 +88,7 @@ def _resumed(parked: ParkedTick, tick: int, settings: Settings) -> dict[str, Any
         "messages": [marked(one, tick=tick) for one in messages_from_dict(parked["messages"])],
         "context": parked["context"],
         "assessment": parked["assessment"],
-        "pattern": pattern_of(context_type, held(parked["assessment"]), settings),
+        "pattern": pattern_of(context_type, parked["assessment"], settings),
         "loop": parked["loop"],
         "exchange": [],
     }

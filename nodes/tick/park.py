@@ -36,7 +36,7 @@ async def park(state: State, runtime: Runtime[Settings], config: RunnableConfig)
         "question": question,
         "event": state["event"],
         "classification": state["classification"],
-        "assessment": state["assessment"],
+        "assessment": held(state["assessment"]),
         "context": context,
         "pattern": pattern,
         "loop": waiting,
