@@ -17,7 +17,6 @@ from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import tool
 from pydantic import Field
 
 from memory import events, forgetting
@@ -38,23 +37,22 @@ from tools.answers import (
     Runtime,
     Stated,
     answer,
+    built_in,
     event_of,
     now_of,
-    refusals_answered,
 )
 from tools.builtin.facts import hits_in
 from tools.evidence import origin_of
 from tools.origins import check_owner, owners_in
 
 
-@tool
+@built_in
 async def noop(runtime: Runtime, reasoning: Stated = None) -> Answer:
     """Do nothing: no action is needed, or nothing more is worth keeping."""
     return answer(runtime, {"message": "Nothing was done"})
 
 
-@tool
-@refusals_answered
+@built_in
 async def use_tool(
     name: Annotated[str, Field(description="The tool's name.")],
     runtime: Runtime,
@@ -70,8 +68,7 @@ async def use_tool(
     )
 
 
-@tool
-@refusals_answered
+@built_in
 async def go_to_sleep(
     reasoning: Annotated[str, Field(description="Why you go to sleep now, in one sentence.")],
     runtime: Runtime,
@@ -112,7 +109,7 @@ async def _direct(runtime: Runtime) -> int:
     return len(by_verdict(items, settings, owners_in(runtime), past=past).people)
 
 
-@tool
+@built_in
 async def get_system_status(runtime: Runtime, reasoning: Reasoning = None) -> Answer:
     """See how full the context is (from 60 % wrap up, from 80 % just answer) and what was done."""
     usage = _token_usage(runtime)
@@ -191,8 +188,7 @@ OWNERS_ONLY = "Leave the prompt as it is. An owner can ask for the change."
 ASK_AGAIN = "Leave the prompt as it is; it can be asked for again in a later tick."
 
 
-@tool
-@refusals_answered
+@built_in
 async def update_system_prompt(
     new_prompt: Annotated[
         str, Field(description="What replaces your own prompt, whole; at most 8,000 characters.")
@@ -292,8 +288,7 @@ LOOK = "Find it with recall_memories, and give the id that this shows."
 BY_HAND = "Say that a person can erase it: `circadian forget --fact ID`, or in the inspector."
 
 
-@tool
-@refusals_answered
+@built_in
 async def forget_memory(
     memory_id: Annotated[str, Field(description="Its id, from recall_memories or a page.")],
     runtime: Runtime,
@@ -356,8 +351,7 @@ LONGEST_NAME, LONGEST_TEXT = 200, 20_000
 """Characters of a recipient or channel, and of a message."""
 
 
-@tool
-@refusals_answered
+@built_in
 async def send_message(
     to: Annotated[str, Field(description="The name of whom it is for.")],
     text: Annotated[str, Field(description="The whole message.")],
@@ -409,7 +403,7 @@ def _place(name: str, channel: str | None) -> tuple[str, str]:
     return name.strip().casefold(), (channel or "").strip().casefold()
 
 
-@tool
+@built_in
 async def delegate_task(
     task: Annotated[
         str,

@@ -13,7 +13,6 @@ from datetime import tzinfo
 from typing import Annotated, Any
 
 from langchain_core.messages import AnyMessage, ToolMessage
-from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
 from memory import entities, journal, pages
@@ -57,9 +56,9 @@ from tools.answers import (
     Reasoning,
     Runtime,
     answer,
+    built_in,
     event_of,
     now_of,
-    refusals_answered,
 )
 from tools.evidence import FactCheck, origin_of
 from tools.origins import kept_origins, listeners_in, may_be_of_others, other_sender, owners_in
@@ -96,8 +95,7 @@ class FactGiven(BaseModel):
     other_words: list[str] = Field(default_factory=list, description="Its other names.")
 
 
-@tool
-@refusals_answered
+@built_in
 async def store_memory(
     facts: Annotated[list[FactGiven], Field(description="The facts to keep for good.")],
     runtime: Runtime,
@@ -397,8 +395,7 @@ MOST = 100
 """Largest limit of a recall."""
 
 
-@tool
-@refusals_answered
+@built_in
 async def recall_memories(
     query: Annotated[str, Field(description="What to look for, in plain words.")],
     runtime: Runtime,
@@ -466,8 +463,7 @@ MOST_ALIKE = 20
 OWNERS_ONLY = "Leave it open; an owner can settle it."
 
 
-@tool
-@refusals_answered
+@built_in
 async def settle_dispute(
     holds: Annotated[str, Field(description="Id or text of the fact that an owner says is true.")],
     falls: Annotated[

@@ -9,7 +9,6 @@ from itertools import count
 from typing import Annotated, Any, NamedTuple
 
 from langchain_core.messages import HumanMessage, ToolMessage
-from langchain_core.tools import tool
 from pydantic import Field
 
 from memory import entities, journal, records
@@ -60,9 +59,9 @@ from tools.answers import (
     Reasoning,
     Runtime,
     answer,
+    built_in,
     event_of,
     now_of,
-    refusals_answered,
 )
 from tools.evidence import (
     RECALLED,
@@ -91,8 +90,7 @@ REFLECTIONS = frozenset({"reflection", "reflection_cont"})
 """The contexts in which the assistant looks at its own work."""
 
 
-@tool
-@refusals_answered
+@built_in
 async def add_journal_entry(
     content: Annotated[str, Field(description="What happened or was learned, with dates.")],
     runtime: Runtime,
@@ -140,8 +138,7 @@ async def add_journal_entry(
     return answer(runtime, result, artifact={"written": written})
 
 
-@tool
-@refusals_answered
+@built_in
 async def review_journal(
     runtime: Runtime,
     query: Annotated[str | None, Field(description="Words that an entry should hold.")] = None,
@@ -272,8 +269,7 @@ LONGEST_OBSERVATION = 1_000
 THE_WORLD = "Profiles are about the world and its people, in the third person; not about you."
 
 
-@tool
-@refusals_answered
+@built_in
 async def update_entity_observation(
     entity: Annotated[str, Field(description="The person, place or thing, by its name.")],
     observation: Annotated[str, Field(description="One thing noticed, in the third person.")],

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
-from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
 from memory.errors import ModelError, Refusal
@@ -36,9 +35,9 @@ from tools.answers import (
     Reasoning,
     Runtime,
     answer,
+    built_in,
     event_of,
     now_of,
-    refusals_answered,
 )
 from tools.evidence import RECALLED, WHERE_FROM, grounds, heard_from_others, in_sight, shown
 from tools.origins import check_change, given_by, in_public, marks_of, other_sender
@@ -58,8 +57,7 @@ class Subtasks(BaseModel):
     subtasks: list[str] = Field(description="3-7 actionable subtasks, each one short sentence.")
 
 
-@tool
-@refusals_answered
+@built_in
 async def add_goal(
     description: Annotated[str, Field(description="What is to be reached, in one sentence.")],
     runtime: Runtime,
@@ -92,8 +90,7 @@ async def add_goal(
     return answer(runtime, result, goals=goals.changed(before, after), goal_index=index + 1)
 
 
-@tool
-@refusals_answered
+@built_in
 async def update_goal(
     goal_id: GoalId,
     runtime: Runtime,
@@ -138,8 +135,7 @@ async def update_goal(
     return answer(runtime, result, **update)
 
 
-@tool
-@refusals_answered
+@built_in
 async def decompose_goal(goal_id: GoalId, runtime: Runtime, reasoning: Reasoning = None) -> Answer:
     """Break a goal down into 3-7 subtasks."""
     before = runtime.state["goals"]
@@ -209,8 +205,7 @@ REPLACE = "Replace the whole context instead."
 Key = Annotated[str, Field(description="Such as 'build_tavern'.")]
 
 
-@tool
-@refusals_answered
+@built_in
 async def create_project(
     project_key: Key,
     summary: Annotated[str, Field(description="What it is for, in one sentence.")],
@@ -235,7 +230,7 @@ async def create_project(
     return answer(runtime, result, projects=after)
 
 
-@tool
+@built_in
 async def list_projects(runtime: Runtime, reasoning: Reasoning = None) -> Answer:
     """List all projects with summary and status, and say which one is active."""
     projects = _heard(runtime)["projects"]
@@ -254,8 +249,7 @@ async def list_projects(runtime: Runtime, reasoning: Reasoning = None) -> Answer
     return answer(runtime, result)
 
 
-@tool
-@refusals_answered
+@built_in
 async def swap_project(
     project_key: Key,
     runtime: Runtime,
@@ -282,8 +276,7 @@ async def swap_project(
     return answer(runtime, result, projects=after)
 
 
-@tool
-@refusals_answered
+@built_in
 async def update_project(
     runtime: Runtime,
     context_update: Annotated[str | Absent, Field(description="What is new.")] = None,
@@ -322,8 +315,7 @@ def _active(runtime: Runtime) -> Project | None:
     return projects["slots"].get(str(projects["active"]))
 
 
-@tool
-@refusals_answered
+@built_in
 async def add_session_memory(
     memory_type: Annotated[
         MemoryType, Field(description="pattern: how people behave; fact: all else.")
@@ -343,8 +335,7 @@ async def add_session_memory(
     return answer(runtime, result, session_memory=after)
 
 
-@tool
-@refusals_answered
+@built_in
 async def compact_session_memory(
     new_facts: Annotated[list[str], Field(description="All facts that are to stay.")],
     new_patterns: Annotated[list[str], Field(description="All patterns that are to stay.")],
