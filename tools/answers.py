@@ -32,15 +32,10 @@ Absent: TypeAlias = SkipJsonSchema[None]
 """None for an argument that is left out. The schema that the model reads does not name it."""
 
 Reasoning: TypeAlias = Annotated[
-    SkipJsonSchema[str | None], Field(description="Why you call this tool now, in one sentence.")
-]
-"""Why a tool is called. Every tool accepts it, and the audit log keeps it; the schema that the
-model reads does not name it, because nothing depends on it."""
-
-Stated: TypeAlias = Annotated[
     str | Absent, Field(description="Why you call this tool now, in one sentence.")
 ]
-"""The same for tools that use it."""
+"""Why a tool is called, where something depends on it. Every other tool accepts it, too, as it
+ignores arguments that it does not know; the audit log keeps it."""
 
 
 def answer(

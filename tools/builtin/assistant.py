@@ -35,7 +35,6 @@ from tools.answers import (
     Answer,
     Reasoning,
     Runtime,
-    Stated,
     answer,
     built_in,
     event_of,
@@ -47,7 +46,7 @@ from tools.origins import check_owner, owners_in
 
 
 @built_in
-async def noop(runtime: Runtime, reasoning: Stated = None) -> Answer:
+async def noop(runtime: Runtime, reasoning: Reasoning = None) -> Answer:
     """Do nothing: no action is needed, or nothing more is worth keeping."""
     return answer(runtime, {"message": "Nothing was done"})
 
@@ -59,7 +58,6 @@ async def use_tool(
     arguments: Annotated[
         dict[str, Any] | Absent, Field(description="Its arguments by name.")
     ] = None,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Call one of these rarer tools with its arguments; those with `?` may be left out."""
     raise Refusal(
@@ -110,7 +108,7 @@ async def _direct(runtime: Runtime) -> int:
 
 
 @built_in
-async def get_system_status(runtime: Runtime, reasoning: Reasoning = None) -> Answer:
+async def get_system_status(runtime: Runtime) -> Answer:
     """See how full the context is (from 60 % wrap up, from 80 % just answer) and what was done."""
     usage = _token_usage(runtime)
     full = usage["usage_percentage"]
@@ -194,7 +192,7 @@ async def update_system_prompt(
         str, Field(description="What replaces your own prompt, whole; at most 8,000 characters.")
     ],
     runtime: Runtime,
-    reasoning: Stated = None,
+    reasoning: Reasoning = None,
 ) -> Answer:
     """Replace your own guidelines when an owner asks for it; a person is shown the change first.
     The user's instructions stand above them and stay.
@@ -292,7 +290,6 @@ BY_HAND = "Say that a person can erase it: `circadian forget --fact ID`, or in t
 async def forget_memory(
     memory_id: Annotated[str, Field(description="Its id, from recall_memories or a page.")],
     runtime: Runtime,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Erase what an owner wants gone."""
     state, store, scope = runtime.state, store_of(runtime), scope_of(runtime.config)
@@ -359,7 +356,6 @@ async def send_message(
     channel: Annotated[
         str | Absent, Field(description="Where to say it; left out: a direct message.")
     ] = None,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Message somebody else; may wait for a person. Ends your work: answer beside it."""
     to, text, channel = to.strip(), text.strip(), (channel or "").strip() or None
@@ -418,7 +414,6 @@ async def delegate_task(
     context: Annotated[
         str | Absent, Field(max_length=20_000, description="Facts and texts that it needs.")
     ] = None,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Give a task to a sub-agent that looks things up, thinks and reports; several work at once."""
     raise RuntimeError("delegate_task is carried out by the node delegate")

@@ -53,7 +53,6 @@ from memory.text import SPEAKER, name_key, shown_day, shown_time
 from tools.answers import (
     Absent,
     Answer,
-    Reasoning,
     Runtime,
     answer,
     built_in,
@@ -99,7 +98,6 @@ class FactGiven(BaseModel):
 async def store_memory(
     facts: Annotated[list[FactGiven], Field(description="The facts to keep for good.")],
     runtime: Runtime,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Store facts about the world, people and events in long-term memory, each with its sources."""
     if not facts:
@@ -401,7 +399,6 @@ async def recall_memories(
     runtime: Runtime,
     limit: Annotated[int, Field(description="At most this many, 1 to 100.")] = 10,
     include_superseded: Annotated[bool, Field(description="Also what no longer holds.")] = False,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Recall long-term memories near a query, best first, each with its sources."""
     if not query.strip():
@@ -470,7 +467,6 @@ async def settle_dispute(
         str, Field(description="Id or text of the fact that contradicts it, or that it rests on.")
     ],
     runtime: Runtime,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Settle a contradiction or doubt that you were shown: an owner just said which fact holds."""
     event = event_of(runtime)

@@ -56,7 +56,6 @@ from memory.text import (
 from tools.answers import (
     Absent,
     Answer,
-    Reasoning,
     Runtime,
     answer,
     built_in,
@@ -99,7 +98,6 @@ async def add_journal_entry(
     ] = None,
     tags: list[str] | Absent = None,
     source_entity: Annotated[str | Absent, Field(description="Whom it is from.")] = None,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Write an entry into the journal. A night makes long-term facts of what matters."""
     if not content.strip():
@@ -144,7 +142,6 @@ async def review_journal(
     query: Annotated[str | None, Field(description="Words that an entry should hold.")] = None,
     tags: Annotated[list[str] | None, Field(description="Tags of which it has any.")] = None,
     limit: int = 10,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Read the newest journal entries, newest first."""
     if limit < 1:
@@ -277,7 +274,6 @@ async def update_entity_observation(
     aliases: Annotated[
         list[str] | Absent, Field(description="Other names that were said to mean it.")
     ] = None,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Note in its profile what a person, place or thing is like."""
     settings, collector = settings_of(runtime.context), collector_of(runtime.config, runtime.store)

@@ -32,7 +32,6 @@ from memory.state import State
 from tools.answers import (
     Absent,
     Answer,
-    Reasoning,
     Runtime,
     answer,
     built_in,
@@ -63,7 +62,6 @@ async def add_goal(
     runtime: Runtime,
     priority: Priority = "medium",
     parent_id: Annotated[str | Absent, Field(description="The goal it is a subtask of.")] = None,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Add a goal whose progress can be tracked, or a subtask of one."""
     before = runtime.state["goals"]
@@ -102,7 +100,6 @@ async def update_goal(
     description: Annotated[
         str | Absent, Field(description="Its new text, such as a new day.")
     ] = None,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Change a goal's text, status or progress; its parents follow."""
     before = after = runtime.state["goals"]
@@ -136,7 +133,7 @@ async def update_goal(
 
 
 @built_in
-async def decompose_goal(goal_id: GoalId, runtime: Runtime, reasoning: Reasoning = None) -> Answer:
+async def decompose_goal(goal_id: GoalId, runtime: Runtime) -> Answer:
     """Break a goal down into 3-7 subtasks."""
     before = runtime.state["goals"]
     goals.known(_heard(runtime)["goals"], goal_id)
@@ -211,7 +208,6 @@ async def create_project(
     summary: Annotated[str, Field(description="What it is for, in one sentence.")],
     runtime: Runtime,
     initial_context: Annotated[str, Field(description="What is known and decided so far.")] = "",
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Create a project for work that spans sessions, and make it the active one."""
     before = runtime.state["projects"]
@@ -231,7 +227,7 @@ async def create_project(
 
 
 @built_in
-async def list_projects(runtime: Runtime, reasoning: Reasoning = None) -> Answer:
+async def list_projects(runtime: Runtime) -> Answer:
     """List all projects with summary and status, and say which one is active."""
     projects = _heard(runtime)["projects"]
     rows = [
@@ -257,7 +253,6 @@ async def swap_project(
         str | Absent, Field(description="What is new of the current project: joins its context.")
     ] = None,
     replace: Annotated[bool, Field(description=REPLACE)] = False,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Switch to another project: the current one is paused, the other's context comes back."""
     before = runtime.state["projects"]
@@ -284,7 +279,6 @@ async def update_project(
         ProjectStatus | Absent, Field(description="paused and completed end the work on it.")
     ] = None,
     replace: Annotated[bool, Field(description=REPLACE)] = False,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Add to the active project's context, or pause or complete it, without switching."""
     before = runtime.state["projects"]
@@ -322,7 +316,6 @@ async def add_session_memory(
     ],
     content: Annotated[str, Field(description="One sentence in the third person.")],
     runtime: Runtime,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Keep a fact or pattern about people or the world in sight; never about you."""
     _check([content], runtime)
@@ -341,7 +334,6 @@ async def compact_session_memory(
     new_patterns: Annotated[list[str], Field(description="All patterns that are to stay.")],
     summary: Annotated[str, Field(description="What was consolidated, in one sentence.")],
     runtime: Runtime,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Replace the facts and patterns of session memory by fewer, consolidated ones."""
     _check([*new_facts, *new_patterns], runtime)
