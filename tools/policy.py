@@ -360,7 +360,7 @@ def material(
         override=context.get_component_content_override,
         limit=context.token_budget or settings.max_context_tokens,
         now=now,
-        owners=owners_of(settings, user=resources.user, served=resources.served),
+        owners=[*listeners.owners],
         memories=memories,
         people=people,
         pages=pages,

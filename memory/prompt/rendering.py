@@ -27,6 +27,7 @@ from memory.records import (
     Question,
     RecallHit,
     SessionMemory,
+    is_blank,
     speaks_as,
 )
 from memory.settings import Settings
@@ -371,7 +372,7 @@ def entity_context(
     A stranger of whom nothing is known is left out: the event names its sender. `owners`: their
     ids; an owner is shown as one, however seldom they write.
     """
-    people = [one for one in people if _known(one)]
+    people = [one for one in people if not is_blank(one)]
     share = int(tokens * _SHARE) if conversations else tokens
     lines = _people(people, share, calibration, zone, owners) if people else []
     room = tokens - sum(line_tokens(line, calibration) for line in lines)
@@ -389,11 +390,6 @@ def _talks(
     rows = sorted(conversations.values(), key=lambda one: one["last_at"], reverse=True)
     shown, left = fitting(rows, line, tokens - line_tokens(TALKS, calibration), calibration)
     return [TALKS, *shown, *left_out(left, "older")]
-
-
-def _known(profile: EntityProfile) -> bool:
-    told = profile["aliases"] or profile["attributes"] or profile["observations"]
-    return bool(told) or profile["relationship"]["state"] != "stranger"
 
 
 def _people(
