@@ -41,9 +41,6 @@ TOOL_RESULT = 7000
 HISTORY, TOOLS = "conversation_history", "tools"
 """Parts of a prompt beside the blocks of its system message."""
 
-RESERVED = (TOOLS,)
-"""Keys that reports use for something else."""
-
 FIRST_FREE, LAST_FREE = 1, 7999
 """Range of ids for a user's components."""
 
@@ -327,7 +324,7 @@ def _check_place(id_: Any, key: Any) -> None:
         )
     if not isinstance(key, str) or not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", key):
         raise InputError(f"{where}: a key is letters a-z, digits and _, and begins with a letter")
-    if key in RESERVED:
+    if key == TOOLS:
         raise InputError(f"{where}: reports use this key for something else; choose another")
 
 

@@ -21,7 +21,7 @@ from pydantic import Field
 
 from memory import events, forgetting
 from memory.errors import Refusal
-from memory.events import by_verdict, inbox, owners_of, parked_events, set_off_by_owner
+from memory.events import by_verdict, inbox, parked_events
 from memory.messages import data_in, is_history, of_tick, one_line, prompt_lines
 from memory.operations import collector_of
 from memory.prompt import assembly, assistant_prompt, recommended_action
@@ -42,7 +42,7 @@ from tools.answers import (
 )
 from tools.builtin.facts import hits_in
 from tools.evidence import origin_of
-from tools.origins import check_owner, owners_in
+from tools.origins import check_owner, not_of_owner, owners_in
 
 
 @built_in
@@ -224,24 +224,12 @@ def why_not(
 
     Checked before a person is asked, so that nobody is asked about a call that is refused anyway.
     """
-    if not_owners := _not_of_owner(state, config, settings):
+    if not_owners := not_of_owner(state, config, settings):
         return Refusal(not_owners, OWNERS_ONLY)
     try:
         assistant_prompt.accepted(state["assistant_prompt"], str(args.get("new_prompt", "")))
     except Refusal as refusal:
         return refusal
-    return None
-
-
-def _not_of_owner(state: State, config: RunnableConfig, settings: Settings) -> str | None:
-    """Why the tick does what no owner asks for, or None."""
-    resources = resources_of(config)
-    owners = owners_of(settings, user=resources.user, served=resources.served)
-    context, event = state["context"], state["event"]
-    if context is None or context["context_type"] != "tick_event" or event is None:
-        return "This is done in answer to an owner only"
-    if not set_off_by_owner(event, owners=owners, served=resources.served):
-        return f"{event['sender']} is not an owner of this assistant"
     return None
 
 
@@ -317,7 +305,7 @@ def why_not_erased(
     """Why the current tick may not have a memory erased, or None; see `why_not`."""
     if resources_of(config).served:  # where no use case ends a run, and so nobody could erase it
         return Refusal("Nothing is erased from a conversation here", BY_HAND)
-    if not_owners := _not_of_owner(state, config, settings):
+    if not_owners := not_of_owner(state, config, settings):
         return Refusal(not_owners, BY_HAND)
     return None if _shown(state, args) else Refusal("This tick was shown no such memory", LOOK)
 

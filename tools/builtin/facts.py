@@ -43,12 +43,12 @@ from memory.records import (
     RecallHit,
     add_fact,
     change_fact,
-    is_reflection,
     names_of,
     operation_id,
     supersede_fact,
 )
 from memory.runtime import resources_of, scope_of, settings_of, store_of
+from memory.state import held
 from memory.text import SPEAKER, name_key, shown_day, shown_time
 from tools.answers import (
     Absent,
@@ -60,7 +60,7 @@ from tools.answers import (
     now_of,
 )
 from tools.evidence import FactCheck, origin_of
-from tools.origins import kept_origins, listeners_in, may_be_of_others, other_sender, owners_in
+from tools.origins import kept_origins, listeners_in, may_be_of_others, not_of_owner, owners_in
 
 MOST_OTHER_WORDS, LONGEST_PHRASE = 8, 80
 """Other words of a fact, and characters of each."""
@@ -469,11 +469,10 @@ async def settle_dispute(
     runtime: Runtime,
 ) -> Answer:
     """Settle a contradiction or doubt that you were shown: an owner just said which fact holds."""
-    event = event_of(runtime)
-    if event is None or is_reflection(event):
-        raise Refusal("A contradiction is settled in answer to an owner only", OWNERS_ONLY)
-    if who := other_sender(runtime):
-        raise Refusal(f"{who} is not an owner of this assistant", OWNERS_ONLY)
+    settings = settings_of(runtime.context)
+    if not_owners := not_of_owner(runtime.state, runtime.config, settings):
+        raise Refusal(not_owners, OWNERS_ONLY)
+    event = held(event_of(runtime))
     semantic, scope = resources_of(runtime.config).semantic, scope_of(runtime.config)
     open_ = await pages.open_questions(store_of(runtime), semantic, scope)
     meant = _meant(holds, falls, [*open_.disputes, *open_.doubts])
