@@ -75,15 +75,15 @@ def with_calls(message: AIMessage, calls: Sequence[ToolCall]) -> AIMessage:
     """`message` with these calls; what its provider wrote of its own ones is made anew of them."""
     content = message.content
     if isinstance(content, list):
-        content = [one for one in content if not isinstance(one, dict) or not _is_call(one)]
+        content = [one for one in content if not isinstance(one, dict) or one.get("type") in _SAID]
     extra = {key: one for key, one in message.additional_kwargs.items() if key != "tool_calls"}
     return message.model_copy(
         update={"tool_calls": [*calls], "content": content, "additional_kwargs": extra}
     )
 
 
-def _is_call(block: Mapping[str, Any]) -> bool:
-    return block.get("type") in ("tool_use", "tool_call", "function_call", "input_json_delta")
+_SAID = ("text", "thinking", "redacted_thinking")
+"""Content blocks that stay beside other calls: words, and thoughts that a provider wants back."""
 
 
 def _completes(call: ToolCall) -> bool:
