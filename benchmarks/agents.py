@@ -1,4 +1,4 @@
-"""The agents that are compared: Circadian, and `create_agent` in four ways."""
+"""The agents that are compared: Circadian, and `create_agent` in three ways."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import ModelRequest, SummarizationMiddleware, dynamic_prompt
+from langchain.agents.middleware import ModelRequest, dynamic_prompt
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, tool
@@ -30,7 +30,6 @@ from graph.persistence import open_saver
 from memory.facts.semantic import settle_mem0
 from memory.installation import DataFolder
 from memory.models import DIMENSION, OFFLINE, HashingEmbeddings
-from memory.settings import Settings
 
 if TYPE_CHECKING:
     from mem0.memory.main import Memory
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 STOCK = "create_agent"
 WITH_MEM0 = "with Mem0"
 SAME_SAVER = "on our saver"
-SUMMARISING = "summarising"
 SYSTEMS = {
     CIRCADIAN: "default settings; the two tools and its built-in ones; stores each step before "
     "the next begins; compacts the history at compact_emergency_threshold",
@@ -47,11 +45,8 @@ SYSTEMS = {
     WITH_MEM0: "create_agent, which does the same job with an unchanged Mem0: before each tick it "
     "searches its memory, shows the model what it finds, and afterwards adds what was said",
     SAME_SAVER: "create_agent on Circadian's checkpointer; stores each step before the next begins",
-    SUMMARISING: "create_agent with SummarizationMiddleware, which summarises at as many tokens "
-    "as Circadian compacts at and keeps as many messages",
 }
 """Name -> description."""
-DEFAULT = (CIRCADIAN, STOCK, WITH_MEM0, SAME_SAVER)
 
 
 @tool
@@ -100,7 +95,7 @@ def opening(name: str, folder: Path) -> AbstractAsyncContextManager[System]:
     stock = AsyncSqliteSaver.from_conn_string(str(path))
     if name == WITH_MEM0:
         return _create_agent(name, path, stock, memory=path.with_name("mem0"))
-    return _create_agent(name, path, stock, summarises=name == SUMMARISING)
+    return _create_agent(name, path, stock)
 
 
 @asynccontextmanager
@@ -122,7 +117,6 @@ async def _create_agent(
     opening: AbstractAsyncContextManager[BaseCheckpointSaver[str]],
     *,
     bounded: bool = False,
-    summarises: bool = False,
     memory: Path | None = None,
 ) -> AsyncIterator[System]:
     model = OneToolModel(tool=look_up.name)
@@ -130,9 +124,7 @@ async def _create_agent(
     async with opening as saver:
         with nullcontext() if memory is None else _mem0(memory) as remembered:
             notes = Notes(remembered)
-            middleware: list[Any] = [_summaries(model)] if summarises else []
-            if remembered is not None:
-                middleware.append(dynamic_prompt(notes.prompt))
+            middleware = [] if remembered is None else [dynamic_prompt(notes.prompt)]
             agent = create_agent(
                 model, TOOLS, system_prompt=ASKED, middleware=middleware, checkpointer=saver
             )
@@ -179,12 +171,3 @@ def _mem0(folder: Path) -> AbstractContextManager[Memory]:
     from benchmarks import mem0_own
 
     return mem0_own.opened(folder, HashingEmbeddings(), DIMENSION)
-
-
-def _summaries(model: OneToolModel) -> SummarizationMiddleware[Any, Any]:
-    """Summarise when Circadian compacts, and keep as many messages."""
-    settings = Settings()
-    full = int(settings.max_context_tokens * settings.compact_emergency_threshold)
-    return SummarizationMiddleware(
-        model, trigger=("tokens", full), keep=("messages", settings.compact_preserve_window)
-    )

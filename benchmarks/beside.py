@@ -1,6 +1,6 @@
 """Compare Circadian with `langchain.agents.create_agent`: same model, tools and words, in one run.
 
-    python -m benchmarks.beside [--marks 10 100 250] [--agents 100] [--summarising] [--json FILE]
+    python -m benchmarks.beside [--marks 10 100 250] [--agents 100] [--json FILE]
 
 Before each mark the agents take turns, tick by tick, so that the machine's noise affects all of
 them alike. Earlier ticks save time: the agents run them side by side, and an agent whose checkpoint
@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from benchmarks.agents import DEFAULT, SUMMARISING, SYSTEMS, WITH_MEM0, System, opening
+from benchmarks.agents import SYSTEMS, WITH_MEM0, System, opening
 from benchmarks.models import FixedModel, Sent
 from benchmarks.prompts import Parts, Repeated, added, parts, repeated, tokens, wire
 from benchmarks.stores import resident
@@ -187,12 +187,13 @@ class Measured:
         return [repeated(*pair) for pair in pairwise(prompts)]
 
 
-async def compare(root: Path, marks: Collection[int], names: Sequence[str] = DEFAULT) -> list[Row]:
+async def compare(root: Path, marks: Collection[int]) -> list[Row]:
     """Run the agents up to the last mark, each in its own folder under `root`."""
     rows: list[Row] = []
     async with AsyncExitStack() as stack:
         agents = [
-            Measured(await stack.enter_async_context(opening(name, root / name))) for name in names
+            Measured(await stack.enter_async_context(opening(name, root / name)))
+            for name in SYSTEMS
         ]
         for number in range(1, max(marks, default=0) + 1):
             text, ahead = sentence(number), min(mark - number for mark in marks if mark >= number)
@@ -263,7 +264,7 @@ def as_json(rows: Sequence[Row]) -> dict[str, Any]:
     return {
         **summary(rows),
         "measured": MEASURED,
-        "systems": {row.system: SYSTEMS[row.system] for row in rows},
+        "systems": SYSTEMS,
         "rows": with_ratios(rows, FIGURES),
     }
 
@@ -272,18 +273,16 @@ def show(rows: Sequence[Row], console: Console) -> None:
     """Print the figures and their explanations."""
     console.print(side_by_side(rows, FIGURES, mark="tick", title="Beside create_agent"))
     console.print(MEASURED)
-    for name in dict.fromkeys(row.system for row in rows):
-        console.print(f"{name}: {SYSTEMS[name]}.")
+    for name, description in SYSTEMS.items():
+        console.print(f"{name}: {description}.")
 
 
-def run(
-    marks: Collection[int], path: Path, names: Sequence[str] = DEFAULT, *, agents: int = 0
-) -> None:
+def run(marks: Collection[int], path: Path, *, agents: int) -> None:
     """Measure, print the table, write the JSON to `path`. `agents`: how many also tick together."""
     with tempfile.TemporaryDirectory() as scratch:
         # First, while nothing else takes memory.
         many = asyncio.run(together(Path(scratch) / "together", agents)) if agents else {}
-        rows = asyncio.run(compare(Path(scratch), marks, names))
+        rows = asyncio.run(compare(Path(scratch), marks))
     found = {**many, **as_json(rows)}
     show(rows, Console())
     for key, value in found.items():
@@ -299,10 +298,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--marks", type=int, nargs="+", default=MARKS, metavar="TICK")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/beside.json"))
     parser.add_argument("--agents", type=int, default=100, help="0 leaves this out")
-    parser.add_argument("--summarising", action="store_true", help=SYSTEMS[SUMMARISING])
     options = parser.parse_args(arguments)
-    names = tuple(SYSTEMS) if options.summarising else DEFAULT
-    run(options.marks, options.json, names, agents=options.agents)
+    run(options.marks, options.json, agents=options.agents)
     return 0
 
 

@@ -1,12 +1,11 @@
 """Grounding: does `store_memory` keep right facts and reject wrong ones?
 
-    python -m benchmarks.grounding --data FILE [--json OUT] [--judge MODEL]
+    python -m benchmarks.grounding --data FILE [--json OUT] [--mistakes]
 
 FILE holds a scene a line: journal entries, other texts of the conversation (`elsewhere`), and
 proposed facts labelled right or wrong. Every proposal goes through the tool alone, as in a night
 that shows the scene's entries; what stands elsewhere is in the state, as confirmations, session
-memory, memories and tool results. Only `--judge` asks a chat model, once a scene: its verdicts
-count as in a night with `judge_facts`.
+memory, memories and tool results. No model takes part.
 """
 
 from __future__ import annotations
@@ -17,13 +16,12 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, cast
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, StateGraph
@@ -32,17 +30,15 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from memory import runtime
-from memory.errors import ConfigurationError, InputError, ModelError
+from memory.errors import InputError
 from memory.events import entry_for_event
 from memory.facts import SemanticMemory
-from memory.messages import Handles
-from memory.models import ask_for, load_chat_model
+from memory.models import load_chat_model
 from memory.operations import PlanCollector, with_collector
-from memory.records import JournalEntry, Operation
+from memory.records import JournalEntry
 from memory.runtime import Resources
 from memory.settings import Settings
 from memory.state import State, fresh_state
-from nodes.night.consolidate import Verdicts, judging_prompt, refuted
 from tools.execution import execute
 from tools.registry import BUILT_IN
 
@@ -111,31 +107,23 @@ def read_scenes(path: Path) -> list[Scene]:
     return scenes
 
 
-async def judge(scene: Scene, model: BaseChatModel | None = None) -> list[Outcome]:
-    """Propose every fact of a scene to the tool, each as the first of a night.
-
-    With a `model`, the rules and its verdicts decide as in a night with `judge_facts`. Raises
-    ModelError.
-    """
+async def judge(scene: Scene) -> list[Outcome]:
+    """Propose every fact of a scene to the tool, each as the first of a night."""
     shown = {one["id"]: _entry(one) for one in scene["entries"]}
     outcomes: list[Outcome] = []
-    made, doubts = dict[str, Operation](), dict[str, str]()
 
     async def propose(state: State, config: RunnableConfig) -> dict[str, Any]:
-        for number, proposal in enumerate(scene["proposals"]):
-            collector = PlanCollector(shown, judged=model is not None)
+        for proposal in scene["proposals"]:
             done = await execute(
                 [_call(proposal)],
                 [BUILT_IN["store_memory"][0]],
                 _side(scene),
-                with_collector(config, collector),
+                with_collector(config, PlanCollector(shown)),
                 seconds=Settings().tool_timeout,
             )
             rejected = json.loads(str(done.messages[0].content))["rejected"]
             error = rejected[0]["error"] if rejected else None
             outcomes.append(Outcome(proposal, bool(scene["elsewhere"]), error))
-            made.update({str(number): one for one in collector.operations})
-            doubts.update({str(number): why for why in (collector.doubts or {}).values()})
         return {}
 
     builder = StateGraph(State, context_schema=Settings)
@@ -151,16 +139,7 @@ async def judge(scene: Scene, model: BaseChatModel | None = None) -> list[Outcom
     configurable = {"thread_id": scene["id"], runtime.KEY: resources}
     settings = Settings(time_zone=_zone(scene))
     await graph.ainvoke({"mode": "sleep"}, {"configurable": configurable}, context=settings)
-    if model is None or not made:
-        return outcomes
-    handles = Handles(made)
-    prompt = judging_prompt(made, handles, shown, settings, {})
-    answer, _ = await ask_for(model, prompt, Verdicts, settings)
-    errors = refuted(answer, handles, doubts)
-    return [
-        replace(one, error=errors.get(str(number), one.error))
-        for number, one in enumerate(outcomes)
-    ]
+    return outcomes
 
 
 async def _nothing_known(*_: Any, **__: Any) -> list[Any]:
@@ -275,28 +254,22 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure a file; 2 if it cannot be read, 1 if the model gives no verdicts."""
+    """Measure a file; 2 if it cannot be read."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.grounding", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="scenes, one a line (JSON)")
     parser.add_argument("--json", type=Path, help="write the shares to this file")
     parser.add_argument("--mistakes", action="store_true", help="list what was judged wrongly")
-    parser.add_argument("--judge", metavar="MODEL", help="ask this chat model for its verdicts")
     given = parser.parse_args(arguments)
     try:
         scenes = read_scenes(given.data)
-        model = load_chat_model(given.judge) if given.judge else None
-    except (InputError, ConfigurationError) as error:
+    except InputError as error:
         print(error, file=sys.stderr)
         return 2
 
     async def everything() -> list[Outcome]:
-        return [one for scene in scenes for one in await judge(scene, model)]
+        return [one for scene in scenes for one in await judge(scene)]
 
-    try:
-        outcomes = asyncio.run(everything())
-    except ModelError as error:
-        print(error, file=sys.stderr)
-        return 1
+    outcomes = asyncio.run(everything())
     print("\n".join(table(outcomes)))
     if given.mistakes:
         for outcome in outcomes:

@@ -192,9 +192,7 @@ async def addresses(agent: AsyncAgent) -> Addresses:
     }
 
 
-async def measure(
-    folder: Path, visits: int, only: Sequence[str] = ()
-) -> tuple[int, list[PageTime]]:
+async def measure(folder: Path, visits: int) -> tuple[int, list[PageTime]]:
     """The number of memories, and the time of each page."""
     async with open_agents(folder, model="offline", embedder="offline") as agents:
         agent = agents.agent("default")
@@ -211,7 +209,6 @@ async def measure(
             times = [
                 await _visited(client, current, page, address, visits)
                 for page, address in asked_for.items()
-                if not only or page in only
             ]
         await host.jobs.stop()
     return count, times
@@ -270,19 +267,13 @@ def table(count: int, times: Sequence[PageTime]) -> Table:
     return shown
 
 
-def run(
-    entries: int,
-    visits: int,
-    path: Path,
-    folder: Path | None = None,
-    only: Sequence[str] = (),
-) -> None:
+def run(entries: int, visits: int, path: Path, folder: Path | None = None) -> None:
     """Make the memory, measure, print the table, write the JSON."""
     with tempfile.TemporaryDirectory() as scratch:
         data = folder or Path(scratch) / "data"
         if not data.exists():
             asyncio.run(make(data, entries))
-        count, times = asyncio.run(measure(data, visits, only))
+        count, times = asyncio.run(measure(data, visits))
     Console().print(table(count, times))
     path.parent.mkdir(parents=True, exist_ok=True)
     found = {"memories": count, "budget_ms": BUDGET, "pages": [asdict(one) for one in times]}
@@ -295,10 +286,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--entries", type=int, default=ENTRIES)
     parser.add_argument("--visits", type=int, default=VISITS)
     parser.add_argument("--folder", type=Path, help="keep the memory here, and use it again")
-    parser.add_argument("--only", nargs="*", default=[], metavar="PAGE")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/pages.json"))
     given = parser.parse_args(arguments)
-    run(given.entries, given.visits, given.json, given.folder, given.only)
+    run(given.entries, given.visits, given.json, given.folder)
     return 0
 
 

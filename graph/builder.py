@@ -21,7 +21,6 @@ from memory.state import AgentInput, AgentOutput, State
 from nodes.compaction import after_extraction, compact, extract_facts
 from nodes.delegate import (
     after_answer,
-    after_briefing,
     ask_delegate,
     brief_delegate,
     report_result,
@@ -131,7 +130,7 @@ delegating = StateGraph(DelegateState, context_schema=Settings, output_schema=De
 for node in (brief_delegate, ask_delegate, use_delegate_tools, report_result):
     delegating.add_node(node)
 delegating.add_edge(START, "brief_delegate")
-delegating.add_conditional_edges("brief_delegate", after_briefing)
+delegating.add_edge("brief_delegate", "ask_delegate")
 delegating.add_conditional_edges("ask_delegate", after_answer)
 delegating.add_edge("use_delegate_tools", "ask_delegate")
 delegating.add_edge("report_result", END)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Annotated, Any, TypeAlias
 
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import InjectedToolArg
+from langchain_core.tools import BaseTool, InjectedToolArg, tool
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
 from pydantic import Field, GetPydanticSchema, PlainSerializer
@@ -32,15 +32,10 @@ Absent: TypeAlias = SkipJsonSchema[None]
 """None for an argument that is left out. The schema that the model reads does not name it."""
 
 Reasoning: TypeAlias = Annotated[
-    SkipJsonSchema[str | None], Field(description="Why you call this tool now, in one sentence.")
-]
-"""Why a tool is called. Every tool accepts it, and the audit log keeps it; the schema that the
-model reads does not name it, because nothing depends on it."""
-
-Stated: TypeAlias = Annotated[
     str | Absent, Field(description="Why you call this tool now, in one sentence.")
 ]
-"""The same for tools that use it."""
+"""Why a tool is called, where something depends on it. Every other tool accepts it, too, as it
+ignores arguments that it does not know; the audit log keeps it."""
 
 
 def answer(
@@ -61,17 +56,17 @@ def answer(
     return Command(update={**state_update, "messages": [message]})
 
 
-def refusals_answered(tool: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
-    """Turn a Refusal that `tool` raises into its answer. Nothing changes then."""
+def built_in(function: Callable[..., Awaitable[Answer]]) -> BaseTool:
+    """Make a tool of a function. A Refusal that it raises is its answer, and nothing changes."""
 
-    @functools.wraps(tool)
+    @functools.wraps(function)
     async def answered(*, runtime: Runtime, **arguments: Any) -> Answer:
         try:
-            return await tool(runtime=runtime, **arguments)
+            return await function(runtime=runtime, **arguments)
         except Refusal as refusal:
             return answer(runtime, refusal.result())
 
-    return answered
+    return tool(answered)
 
 
 def now_of(runtime: Runtime) -> datetime:

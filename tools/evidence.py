@@ -32,7 +32,6 @@ from memory.messages import data_in, mark_of, prompt_lines
 from memory.operations import Collector, PlanCollector
 from memory.records import LOCAL_USER, EntityProfile, Event, JournalEntry, names_from
 from memory.runtime import settings_of
-from memory.settings import Settings
 from memory.text import STOP_WORDS, name_key, says
 from tools.answers import Runtime, event_of, now_of
 from tools.origins import OWN_TOOLS, owners_in
@@ -234,7 +233,7 @@ def _named_as(fact: str, source: Source, called: Sequence[Sequence[str]]) -> Sou
     return source._replace(text=text)
 
 
-def in_sight(runtime: Runtime, settings: Settings, collector: Collector) -> list[JournalEntry]:
+def in_sight(runtime: Runtime, collector: Collector) -> list[JournalEntry]:
     """What people said, oldest first, as journal entries: the evidence for notes and observations.
 
     It is the event of a tick, the batch of a night, or the history during an extraction.
@@ -245,6 +244,7 @@ def in_sight(runtime: Runtime, settings: Settings, collector: Collector) -> list
     events = [event] if event is not None else []
     if collector.shown is not None or is_extracting(runtime):
         events = list(_history(runtime))
+    settings = settings_of(runtime.context)
     known: Any = {"known_entities": (), "projects": (), "settings": settings}
     return [entry_for_event(one, **known) for one in events]
 

@@ -31,7 +31,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 from urllib.parse import quote
 
@@ -308,52 +308,35 @@ def load_extensions(name: str) -> Extensions:
     none, its import fails, or a list has a wrong element.
     """
     module = _imported(name)
-    found = Extensions(
-        tools=_tools_of_module(module),
-        components=_listed(module, "components", (PromptComponent,), "made with component(...)"),
-    )
+    try:
+        found = Extensions(
+            tools=tuple(as_tools(_listed(module, "tools"))),
+            components=tuple(_listed(module, "components")),
+        )
+        checked_components(found.components)
+    except InputError as error:
+        raise InputError(f"{_SETTING}: the module {name}: {error}") from error
     if found == Extensions():
         raise InputError(f"{_SETTING}: the module {name} holds neither tools nor components")
     return found
 
 
-def _tools_of_module(module: ModuleType) -> tuple[BaseTool, ...]:
-    kinds = (BaseTool, FunctionType)
-    listed = _listed(module, "tools", kinds, "a function or a LangChain tool")
-    try:
-        return tuple(as_tools(listed))
-    except InputError as error:
-        raise InputError(f"{_SETTING}: {module.__name__}.tools: {error}") from error
-
-
 def _imported(name: str) -> ModuleType:
-    if not all(part.isidentifier() for part in name.split(".")):
-        raise InputError(f"{_SETTING}: {name!r} is not a module's name, such as my_agent.tools")
     if (here := os.getcwd()) not in sys.path and "" not in sys.path:
         sys.path.append(here)
     try:
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        missing = error.name or name
-        needed = (
-            "" if name == missing or name.startswith(f"{missing}.") else f", which {name} needs"
-        )
-        raise InputError(f"{_SETTING}: there is no module {missing}{needed}") from error
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
-        raise InputError(f"{_SETTING}: the module {name} fails: {why}") from error
+        advice = "give the name of a module, such as my_agent.tools"
+        raise InputError(f"{_SETTING}: {name!r} cannot be imported ({why}); {advice}") from error
 
 
-def _listed(module: ModuleType, name: str, kinds: tuple[type, ...], form: str) -> tuple[Any, ...]:
-    where = f"{_SETTING}: {module.__name__}.{name}"
+def _listed(module: ModuleType, name: str) -> list[Any]:
     given = getattr(module, name, ())
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InputError(f"{where} must be a list, and is a {type(given).__name__}")
-    found = tuple(given)
-    for at, element in enumerate(found):
-        if not isinstance(element, kinds):
-            raise InputError(f"{where}[{at}] is a {type(element).__name__}; it must be {form}")
-    return found
+        raise InputError(f"{name} must be a list, and is a {type(given).__name__}")
+    return [*given]
 
 
 # MCP servers.

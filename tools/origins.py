@@ -235,6 +235,17 @@ def other_sender(runtime: Runtime) -> str | None:
     return None if by_owner else event["sender"]
 
 
+def not_of_owner(state: State, config: RunnableConfig, settings: Settings) -> str | None:
+    """Why the tick does not answer an owner; None if it does."""
+    context, event = state["context"], state["event"]
+    if context is None or context["context_type"] != "tick_event" or event is None:
+        return "This is done in answer to an owner only"
+    owners, served = _owners(settings, config), resources_of(config).served
+    if set_off_by_owner(event, owners=owners, served=served):
+        return None
+    return f"{event['sender']} is not an owner of this assistant"
+
+
 async def given_by(text: str, runtime: Runtime) -> list[str]:
     """People other than owners on whose words a text rests that the tick writes into its state.
 

@@ -360,7 +360,7 @@ def material(
         override=context.get_component_content_override,
         limit=context.token_budget or settings.max_context_tokens,
         now=now,
-        owners=owners_of(settings, user=resources.user, served=resources.served),
+        owners=[*listeners.owners],
         memories=memories,
         people=people,
         pages=pages,
@@ -496,34 +496,24 @@ def select_execution_pattern(
 
     The names are static, context and assessment; `allowed` where no layer narrowed the value.
     """
-    layers = _layers(settings, context)
-    if assessment is not None:
-        layers.append(("assessment", assessment))
-    return _state(*_compose(layers))
-
-
-def narrowed(pattern: PatternState, settings: Settings, context: ContextConfig) -> PatternState:
-    """`pattern` within the limits of the current settings; `source_layers` names what changed."""
-    kept: dict[str, Any] = {**pattern}
-    before, categories = kept.pop("source_layers"), pattern["allowed_categories"]
-    kept["allowed_categories"] = None if categories is None else frozenset(categories)
-    composed, sources = _compose([("kept", Limits(**kept)), *_layers(settings, context)])
-    layers = {k: before[k] if v == "kept" else v for k, v in sources.items()}
-    return _state(composed, layers)
-
-
-def _layers(settings: Settings, context: ContextConfig) -> list[tuple[str, Limits]]:
-    return [
+    layers = [
         ("static", static_pattern(settings, context.context_type in SLEEP_CONTEXTS)),
         ("context", context_pattern(context)),
     ]
-
-
-def _state(limits: Limits, sources: dict[str, str]) -> PatternState:
-    categories = limits.allowed_categories
-    shown = None if categories is None else sorted(categories)
+    if assessment is not None:
+        layers.append(("assessment", assessment))
+    limits, sources = _compose(layers)
+    allowed = limits.allowed_categories
+    shown = None if allowed is None else sorted(allowed)
     state = {**vars(limits), "allowed_categories": shown, "source_layers": sources}
     return cast(PatternState, state)
+
+
+def pattern_of(context_type: str, assessment: Assessment, settings: Settings) -> PatternState:
+    """The pattern of a call in a context, after the task was assessed."""
+    return select_execution_pattern(
+        settings, CONTEXTS[context_type], assessment_pattern(assessment)
+    )
 
 
 def _recommended(assessment: Assessment) -> Limits:

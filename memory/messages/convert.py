@@ -8,7 +8,6 @@ refused: to a provider some, such as `tool_result`, mean more than words or medi
 
 from __future__ import annotations
 
-import hashlib
 import re
 import uuid
 from collections.abc import Mapping, Sequence
@@ -194,15 +193,6 @@ M = TypeVar("M", bound=BaseMessage)
 EVENT_KEY = "circadian"
 """Key in `additional_kwargs` of the mark that a tick leaves on its messages; new input has none."""
 
-TOLD = "told"
-"""Key in the mark of a human message as the model sees it: the text already names the speaker."""
-
-_LONGEST = 64
-"""Most characters of a name that providers accept."""
-
-_SAFE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_WORDS = re.compile(r"[a-zA-Z0-9-]+(?: [a-zA-Z0-9-]+)*")
-
 
 def event_of(message: HumanMessage, *, owner: str, now: datetime) -> Event:
     """A chat message as an event; its sender is its `name`, or without one the owner."""
@@ -287,49 +277,6 @@ def text_only(message: HumanMessage) -> HumanMessage:
     if all(isinstance(block, str) or block.get("type") == "text" for block in plain):
         return message
     return message.model_copy(update={"content": text_of(plain)})
-
-
-def for_model(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """The history with names that providers accept: letters, digits, `_` and `-` only.
-
-    Spaces between words become `_`, unless another person here has the resulting name. Any other
-    change adds a hash of the true name, so that two people never get the same one; the text then
-    begins with the true name (`NAME: TEXT`), unless its mark says that it names the speaker.
-    """
-    if all(_is_accepted.each(messages)):
-        return list(messages)
-    people = [m for m in messages if isinstance(m, HumanMessage)]
-    taken = {str(m.name) for m in people if m.name}
-    return [_named(m, taken) if isinstance(m, HumanMessage) else m for m in messages]
-
-
-@once_per_message
-def _is_accepted(message: AnyMessage) -> bool:
-    return not isinstance(message, HumanMessage) or _named(message, set()) is message
-
-
-def _named(message: HumanMessage, taken: set[str]) -> HumanMessage:
-    name = message.name
-    if not name or _SAFE.fullmatch(name):
-        return message
-    spaced = name.replace(" ", "_")
-    if _WORDS.fullmatch(name) and len(name) <= _LONGEST and spaced not in taken:
-        return message.model_copy(update={"name": spaced})
-    if mark_of(message).get(TOLD):
-        return message.model_copy(update={"name": _hashed(name)})
-    content: str | list[Any] = (
-        f"{name}: {message.content}"
-        if isinstance(message.content, str)
-        else [{"type": "text", "text": f"{name}:"}, *message.content]
-    )
-    return message.model_copy(update={"name": _hashed(name), "content": content})
-
-
-def _hashed(name: str) -> str:
-    """The accepted characters of `name` and a hash of it; at most 64 characters."""
-    mark = hashlib.sha256(name.encode()).hexdigest()[:8]
-    safe = re.sub(r"[^a-zA-Z0-9_-]+", "_", name).strip("_")[: _LONGEST - len(mark) - 1]
-    return f"{safe or 'name'}_{mark}"
 
 
 MARK = "[CONTEXT SUMMARY]"

@@ -5,6 +5,7 @@ State and journal keep every text unchanged; only the prompt is escaped.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from datetime import UTC, tzinfo
@@ -20,8 +21,8 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from memory.messages.convert import EVENT_KEY, TOLD, is_summary, mark_of
 from memory.messages.convert import MARK as SUMMARY
+from memory.messages.convert import is_summary, mark_of
 from memory.text import once_per_message, shown_time
 
 TRUST_NOTE = """\
@@ -158,7 +159,8 @@ def as_model_sees(messages: Sequence[AnyMessage], zone: tzinfo = UTC) -> list[An
 
     An event's block says who wrote it, when (in `zone`), whether that is an owner, and who reads
     the answer. All of it comes from the message's own mark, so that a message looks the same in
-    every later prompt. A human message without a name is the product's own.
+    every later prompt. A human message without a name is the product's own; the other names are
+    changed to what providers accept.
     """
     seen = zip(messages, _seen_in(zone).each(messages), strict=True)
     return [message if changed is None else changed for message, changed in seen]
@@ -178,7 +180,6 @@ def _as_model_sees(message: AnyMessage, zone: tzinfo) -> AnyMessage | None:
         return message.model_copy(update={"content": shown})
     if isinstance(message, HumanMessage) and message.name is not None:
         mark = mark_of(message)
-        told = {**message.additional_kwargs, EVENT_KEY: {**mark, TOLD: True}}
         said = {
             "from": message.name,
             "owner": "yes" if mark.get(OWNER) else "no",
@@ -187,8 +188,27 @@ def _as_model_sees(message: AnyMessage, zone: tzinfo) -> AnyMessage | None:
             "at": shown_time(str(mark["at"]), zone) if mark.get("at") else "",
         }
         event = _marked(message, "event", {key: value for key, value in said.items() if value})
-        return event.model_copy(update={"additional_kwargs": told})
+        return event.model_copy(update={"name": accepted_name(message.name)})
     return None
+
+
+_LONGEST_NAME = 64
+"""Most characters of a name that providers accept."""
+
+_WORDS = re.compile(r"[a-zA-Z0-9-]+(?: [a-zA-Z0-9-]+)*")
+
+
+def accepted_name(name: str) -> str:
+    """A person's name in the characters that providers accept: letters, digits, `_` and `-`.
+
+    Spaces between words become `_`. Any other name, one with a `_` of its own included, is given a
+    hash of itself, so that two people never get the same one.
+    """
+    if _WORDS.fullmatch(name) and len(name) <= _LONGEST_NAME:
+        return name.replace(" ", "_")
+    mark = hashlib.sha256(name.encode()).hexdigest()[:8]
+    safe = re.sub(r"[^a-zA-Z0-9_-]+", "_", name).strip("_")[: _LONGEST_NAME - len(mark) - 1]
+    return f"{safe or 'name'}_{mark}"
 
 
 def _marked(message: M, tag: str, attributes: dict[str, str]) -> M:

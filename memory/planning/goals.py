@@ -242,11 +242,6 @@ def _check_change(
             "Reopen one of them, or add one; then it is open again.",
             subtasks=goal["subtask_ids"],
         )
-    if status == "active" and goal["status"] == "completed" and progress == 100:
-        raise Refusal(
-            f"Goal {goal['id']} is completed; at 100 it is not open again",
-            "Give a progress below 100 to reopen it, or leave it completed.",
-        )
     if status is None and goal["status"] == "completed" and progress != 100:
         raise Refusal(
             f"Goal {goal['id']} is completed",

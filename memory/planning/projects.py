@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NotRequired
-
-from typing_extensions import TypedDict
+from typing import Any
 
 from memory.errors import Refusal
 from memory.planning.goals import is_public, lines_of
@@ -17,17 +15,6 @@ from memory.records import CompletedTask, Marks, Project, Projects, ProjectStatu
 
 LONGEST_CONTEXT = 20_000
 """Characters of a project's context: every checkpoint copies it."""
-
-
-class SwapResult(TypedDict):
-    """Result of a swap, for the model."""
-
-    old_project: str | None
-    new_project: str
-    new_project_summary: str
-    new_project_context: str
-    replaced_context: NotRequired[str]
-    """The whole context of the old project, if it is gone."""
 
 
 def create(
@@ -78,11 +65,12 @@ def swap(
     *,
     replace: bool = False,
     public: bool = False,
-) -> tuple[Projects, SwapResult]:
+) -> tuple[Projects, dict[str, Any]]:
     """Page the active project out and `key` in; an update joins the old project's context.
 
-    With `replace` it replaces that context, which the result then holds. A swap to the active
-    project only saves the update. `public`: as in `create`.
+    Returns all projects and the tool's result. With `replace` the update replaces that context,
+    which the result then holds. A swap to the active project only saves the update. `public`: as
+    in `create`.
     """
     seen = known_to(projects, public)
     old = seen["active"]
@@ -103,7 +91,7 @@ def swap(
     elif given is not None:
         after = update(projects, given, None, now, replace=replace, public=public)[0]
     slot = known_to(after, public)["slots"][key]
-    result: SwapResult = {
+    result: dict[str, Any] = {
         "old_project": old,
         "new_project": key,
         "new_project_summary": slot["summary"],

@@ -26,21 +26,6 @@ KEPT = 0.5
 """Share of an item's words (0..1) that another item must have to say the same."""
 
 
-class Counts(TypedDict):
-    """Number of items."""
-
-    facts: int
-    patterns: int
-
-
-class CompactResult(TypedDict):
-    """Result of a compaction, for the model."""
-
-    before: Counts
-    after: Counts
-    summary: str
-
-
 def add(
     memory: SessionMemory,
     memory_type: MemoryType,
@@ -86,14 +71,14 @@ def compact(
     by: str | None = None,
     rests_on: Mapping[str, Sequence[str]] = MappingProxyType({}),
     private: bool = False,
-) -> tuple[SessionMemory, CompactResult]:
+) -> tuple[SessionMemory, dict[str, Any]]:
     """Replace both lists by consolidated ones, without duplicates; completed tasks stay.
 
-    An item keeps its speaker. `by`: who requested this, unless an owner did; new items get this
-    name, and what others said stays word for word. `rests_on`: item -> those besides owners on
-    whose words it may rest. Not `private`, the tick did not show the private items, and they stay.
-    Raises Refusal for an item about the assistant, two empty lists, or the loss of what others
-    said.
+    Returns the new memory and the tool's result. An item keeps its speaker. `by`: who requested
+    this, unless an owner did; new items get this name, and what others said stays word for word.
+    `rests_on`: item -> those besides owners on whose words it may rest. Not `private`, the tick did
+    not show the private items, and they stay. Raises Refusal for an item about the assistant, two
+    empty lists, or the loss of what others said.
     """
     hidden = [] if private else memory.get("private", [])
     facts = _each_once([*(one for one in memory["key_facts"] if one in hidden), *new_facts])
@@ -236,7 +221,7 @@ def _lost(memory: SessionMemory, left: Sequence[str], by: str) -> list[str]:
     return [one for one in standing if said.get(one) != by and _same(one) not in kept]
 
 
-def _counts(memory: SessionMemory) -> Counts:
+def _counts(memory: SessionMemory) -> dict[str, int]:
     return {"facts": len(memory["key_facts"]), "patterns": len(memory["learned_patterns"])}
 
 

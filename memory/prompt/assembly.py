@@ -2,8 +2,7 @@
 
 What stays the same from tick to tick is the system message. The history follows, and is only ever
 appended to. What changes stands in front of the newest event, in that event's message, and is not
-kept in the history. Both parts are in id order. A user's component from 5001 on is a message of its
-own.
+kept in the history. Both parts are in id order.
 """
 
 from __future__ import annotations
@@ -11,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from memory.errors import InputError
-from memory.messages import EVENT_KEY, FRONT, as_data, escaped, mark_of, marked, one_line
+from memory.messages import FRONT, as_data, escaped, marked, one_line
 from memory.prompt import components, rendering
 from memory.prompt.components import COMPONENTS, PromptComponent, fill
 from memory.records import AssembledContext, Conversation, EntityProfile, RecallHit
@@ -80,11 +80,10 @@ class Material:
 
     @property
     def shown(self) -> list[PromptComponent]:
-        """The components of this prompt, in id order. Raises InputError if two clash."""
-        known = components.registered(self.extra)
+        """The components of this prompt, in id order."""
         return [
             one
-            for one in known.values()
+            for one in sorted([*components.STATIC, *self.extra], key=attrgetter("id"))
             if one.enabled
             and (one.id in self.enabled if one.is_static else self.context_type in one.contexts)
         ]
@@ -109,7 +108,7 @@ def parted(material: Material) -> Blocks:
     If they fill more than half of the context, the lists shrink in the order of `GIVES_WAY_FIRST`,
     then the user's components, the highest id first. Raises InputError, which names the component.
     """
-    shown = [one for one in material.shown if one.id < components.CONVERSATION_HISTORY]
+    shown = [one for one in material.shown if one.is_block]
     parts = {**_lists(material, shown), **_own_parts(material, shown)}
     room = int(material.limit * SHARE)
 
@@ -117,13 +116,14 @@ def parted(material: Material) -> Blocks:
         made = _blocks(material, shown, texts)
         return sum(material.size(one) for part in made for one in part.values()) - room
 
-    texts = give_way(
-        {name: part.render(part.budget) for name, part in parts.items()},
-        order=list(parts),
-        render=lambda name, tokens: parts[name].render(tokens),
-        over=over,
-        size=material.size,
-    )
+    texts = {name: part.render(part.budget) for name, part in parts.items()}
+    excess = over(texts)
+    for name, part in parts.items():
+        tokens = part.budget
+        while excess > 0 and tokens > 0 and texts[name]:
+            tokens = max(0, min(tokens, material.size(texts[name])) - excess)
+            texts[name] = part.render(tokens)
+            excess = over(texts)
     return _blocks(material, shown, texts)
 
 
@@ -153,7 +153,8 @@ def after(material: Material) -> str:
 
 def with_front(messages: Sequence[AnyMessage], front: str, after: str = "") -> list[AnyMessage]:
     """The messages with `front` and `after` around the newest human message's content."""
-    event = next((n for n in reversed(range(len(messages))) if _is_human(messages[n])), None)
+    newest_first = reversed(range(len(messages)))
+    event = next((n for n in newest_first if isinstance(messages[n], HumanMessage)), None)
     if event is None or not (front or after):
         return list(messages)
     human, before, behind = messages[event], f"{front}\n\n" if front else "", f"\n\n{after}"
@@ -172,10 +173,6 @@ def whole(context: AssembledContext, messages: Sequence[AnyMessage]) -> list[Any
     return [*([SystemMessage(context["system"])] if context["system"] else []), *shown]
 
 
-def _is_human(message: AnyMessage) -> bool:
-    return isinstance(message, HumanMessage) and "component" not in mark_of(message)
-
-
 def _text(text: str) -> list[dict[str, str]]:
     return [{"type": "text", "text": text}] if text else []
 
@@ -183,33 +180,6 @@ def _text(text: str) -> list[dict[str, str]]:
 def system_message(parts: Mapping[str, str]) -> str:
     """The text of the system message, of its blocks."""
     return "\n\n".join(parts.values())
-
-
-def late(material: Material) -> dict[int, HumanMessage]:
-    """The user's components after the history, by id: messages, rendered for each call."""
-    found: dict[int, HumanMessage] = {}
-    shown = [one for one in material.shown if one.id > components.CONVERSATION_HISTORY]
-    parts = _own_parts(material, shown)
-    for component in shown:
-        part = parts.get(_own_name(component))
-        if part and (text := part.render(part.budget)):
-            found[component.id] = HumanMessage(
-                as_data("component", text, name=component.key),
-                id=f"component_{component.key}",
-                additional_kwargs={EVENT_KEY: {"component": component.key}},
-            )
-    return found
-
-
-def placed(messages: Sequence[AnyMessage], extra: Mapping[int, HumanMessage]) -> list[AnyMessage]:
-    """The messages with those of `late` around the newest human message, or at the end."""
-    newest_first = range(len(messages) - 1, -1, -1)
-    event = next((n for n in newest_first if isinstance(messages[n], HumanMessage)), 0)
-    before = [one for id_, one in extra.items() if id_ < components.PENDING_EVENT]
-    last = [one for id_, one in extra.items() if id_ > components.TOOL_RESULT]
-    after = [one for one in extra.values() if one not in before and one not in last]
-    in_hand = messages[event : event + 1]
-    return [*messages[:event], *before, *in_hand, *after, *messages[event + 1 :], *last]
 
 
 def values(material: Material) -> dict[str, str]:
@@ -237,44 +207,41 @@ class _Part:
 
 def _lists(material: Material, shown: Sequence[PromptComponent]) -> dict[str, _Part]:
     """The lists of the components `shown`, by bounding setting, the first to shrink first."""
-    state, factor = material.state, material.state["calibration"]
-
-    def bound(name: str, render: Callable[[Settings], str]) -> _Part:
-        settings = material.settings
-
-        def within(tokens: int) -> str:
-            return render(settings.model_copy(update={name: tokens}))
-
-        return _Part(getattr(settings, name), within)
-
-    found = {
-        name: bound(name, render)
-        for name, render in {
-            "project_tokens": lambda s: rendering.projects(state["projects"], s, factor),
-            "session_memory_tokens": lambda s: rendering.session_memory(
-                state["session_memory"], s, factor
-            ),
-            "entity_tokens": lambda s: rendering.entity_context(
-                material.people, _other_talks(state), s, factor, material.owners
-            ),
-            "recall_tokens": lambda s: rendering.semantic_memories(
-                material.memories,
-                tokens=s.recall_tokens,
-                calibration=factor,
-                zone=s.zone,
-                now=material.now,
-            ),
-            "page_tokens": lambda s: rendering.pages(
-                material.pages, tokens=s.page_tokens, calibration=factor
-            ),
-            "context_buffer_tokens": lambda s: rendering.context_buffer(
-                state["context_buffer"], s, factor
-            ),
-            "goals_tokens": lambda s: rendering.goals(state["goals"], s, factor, now=material.now),
-        }.items()
+    state, factor, zone = material.state, material.state["calibration"], material.settings.zone
+    lists: dict[str, Callable[[int], str]] = {
+        "project_tokens": lambda tokens: rendering.projects(
+            state["projects"], tokens=tokens, calibration=factor
+        ),
+        "session_memory_tokens": lambda tokens: rendering.session_memory(
+            state["session_memory"], tokens=tokens, calibration=factor
+        ),
+        "entity_tokens": lambda tokens: rendering.entity_context(
+            material.people,
+            _other_talks(state),
+            tokens=tokens,
+            calibration=factor,
+            zone=zone,
+            owners=material.owners,
+        ),
+        "recall_tokens": lambda tokens: rendering.semantic_memories(
+            material.memories, tokens=tokens, calibration=factor, zone=zone, now=material.now
+        ),
+        "page_tokens": lambda tokens: rendering.pages(
+            material.pages, tokens=tokens, calibration=factor
+        ),
+        "context_buffer_tokens": lambda tokens: rendering.context_buffer(
+            state["context_buffer"], tokens=tokens, calibration=factor, zone=zone
+        ),
+        "goals_tokens": lambda tokens: rendering.goals(
+            state["goals"], tokens=tokens, calibration=factor, zone=zone, now=material.now
+        ),
     }
     bounding = {name for one in shown for name in one.bounded_by}
-    return {name: found[name] for name in GIVES_WAY_FIRST if name in bounding}
+    return {
+        name: _Part(getattr(material.settings, name), lists[name])
+        for name in GIVES_WAY_FIRST
+        if name in bounding
+    }
 
 
 def _other_talks(state: State) -> dict[str, Conversation]:
@@ -342,7 +309,7 @@ def _static(one: PromptComponent, material: Material, texts: Mapping[str, str]) 
 def _data(one: PromptComponent, material: Material, texts: Mapping[str, str]) -> list[str]:
     if one.id == components.OPEN_QUESTIONS:
         asked = [parked["question"] for parked in material.state["parked"]]
-        return [rendering.open_questions(asked, material.settings)]
+        return [rendering.open_questions(asked, material.settings.zone)]
     persona = [material.settings.persona] if one.id == components.CHARACTER_CONTEXT else []
     return [*persona, *(texts[name] for name in one.bounded_by)]
 
@@ -370,24 +337,3 @@ def _content(one: PromptComponent, material: Material) -> str:
             f"the prompt component {one.key!r} gave {type(text).__name__} where text is wanted"
         )
     return text
-
-
-def give_way(
-    texts: Mapping[str, str],
-    order: Sequence[str],
-    render: Callable[[str, int], str],
-    over: Callable[[Mapping[str, str]], int],
-    size: Callable[[str], int],
-) -> dict[str, str]:
-    """The texts by name, shortened in `order` until all fit: none is `over`.
-
-    `render` gives a name's text in so many tokens, `size` a text's tokens.
-    """
-    shorter, excess = dict(texts), over(texts) if any(texts.values()) else 0
-    for name in order:
-        tokens = size(shorter[name])
-        while tokens > 0 and excess > 0:
-            tokens = max(0, min(tokens, size(shorter[name])) - excess)
-            shorter[name] = render(name, tokens)
-            excess = over(shorter)
-    return shorter

@@ -50,9 +50,9 @@ def accepted(prompt: AssistantPrompt, text: str) -> str:
 
 
 def changed(
-    prompt: AssistantPrompt, text: str, *, at: datetime, reason: str, by: str, keep: int = KEPT
+    prompt: AssistantPrompt, text: str, *, at: datetime, reason: str, by: str
 ) -> AssistantPrompt:
-    """The prompt with `text` as its next version; the newest `keep` (at least 1) versions stay."""
+    """The prompt with `text` as its next version."""
     version: PromptVersion = {
         "version": prompt["version"] + 1,
         "text": text,
@@ -63,7 +63,7 @@ def changed(
     return {
         "version": version["version"],
         "text": text,
-        "versions": [*prompt["versions"], version][-keep:],
+        "versions": [*prompt["versions"], version][-KEPT:],
     }
 
 

@@ -41,9 +41,6 @@ TOOL_RESULT = 7000
 HISTORY, TOOLS = "conversation_history", "tools"
 """Parts of a prompt beside the blocks of its system message."""
 
-RESERVED = (TOOLS,)
-"""Keys that reports use for something else."""
-
 FIRST_FREE, LAST_FREE = 1, 7999
 """Range of ids for a user's components."""
 
@@ -114,8 +111,6 @@ Project or goal:
 - a simple one-off request -> neither: do it"""
 """The instructions of every tick, always the same, so that a provider's cache holds."""
 
-DEFAULT_PROMPT = GUIDE
-
 
 @dataclass(frozen=True)
 class PromptComponent:
@@ -136,6 +131,11 @@ class PromptComponent:
     """Tokens at most, or the names of the settings that bound it. None: no bound."""
     contexts: tuple[str, ...] = ()
     """Contexts that show a user's component. `tools/policy.py` lists the built-in ones."""
+
+    @property
+    def is_block(self) -> bool:
+        """Whether it is a block of text; the history and what follows it are messages."""
+        return not self.is_static or self.id < CONVERSATION_HISTORY
 
     @property
     def changes(self) -> bool:
@@ -169,7 +169,7 @@ def _static(
 
 
 STATIC: tuple[PromptComponent, ...] = (
-    _static(SYSTEM_PROMPT, "system_prompt", "system", "Core instructions", DEFAULT_PROMPT),
+    _static(SYSTEM_PROMPT, "system_prompt", "system", "Core instructions", GUIDE),
     _static(
         CHARACTER_CONTEXT,
         "character_context",
@@ -250,15 +250,12 @@ def component(
     name: str | None = None,
     description: str = "",
     token_budget: int = 500,
-    role: Role | None = None,
     contexts: tuple[str, ...] = ("tick_event", "tick_autonomous"),
 ) -> PromptComponent:
-    """A user's component, placed between the built-in ones by its id.
+    """A user's component, placed among the blocks by its id.
 
-    Before 5000 it is a block: of the system message if it is a text whose placeholders do not
-    change, else in front of the newest event. From 5000 it is a message of its own: before the
-    event (5001..5999), after it (6001..6999) or at the very end (7001..7999). Raises InputError for
-    an id, a key or a placeholder that is wrong.
+    It is a block of the system message if it is a text whose placeholders do not change, else one
+    in front of the newest event. Raises InputError for an id, a key or a placeholder that is wrong.
     """
     _check_place(id, key)
     made = PromptComponent(
@@ -269,7 +266,7 @@ def component(
         content=content,
         is_static=False,
         enabled=True,
-        role=role or ("system" if id < CONVERSATION_HISTORY else "user"),
+        role="system",
         token_budget=token_budget,
         contexts=contexts,
     )
@@ -311,9 +308,6 @@ def _check(one: PromptComponent) -> None:
         raise InputError(f"{where}: content is a text or a function of the state")
     if not _is_whole(one.token_budget) or one.token_budget < 1:
         raise InputError(f"{where}: token_budget must be a whole number from 1")
-    wanted = "system" if one.id < CONVERSATION_HISTORY else "user"
-    if one.role != wanted:
-        raise InputError(f"{where}: its role must be {wanted!r}, by its place {one.id}")
     if not one.contexts or set(one.contexts) - set(SHOWN_IN):
         raise InputError(f"{where}: contexts must be some of {', '.join(SHOWN_IN)}")
 
@@ -330,7 +324,7 @@ def _check_place(id_: Any, key: Any) -> None:
         )
     if not isinstance(key, str) or not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", key):
         raise InputError(f"{where}: a key is letters a-z, digits and _, and begins with a letter")
-    if key in RESERVED:
+    if key == TOOLS:
         raise InputError(f"{where}: reports use this key for something else; choose another")
 
 

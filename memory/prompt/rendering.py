@@ -1,6 +1,6 @@
 """Rendering: the text of each list in a prompt, from records. Pure; no I/O.
 
-Every list has a budget in calibrated tokens (`Settings`) and says how much it leaves out. Text that
+Every list has a budget in calibrated tokens and says how much it leaves out. Text that
 others wrote is put on one line, so that it cannot pass for a second item.
 """
 
@@ -27,6 +27,7 @@ from memory.records import (
     Question,
     RecallHit,
     SessionMemory,
+    is_blank,
     speaks_as,
 )
 from memory.settings import Settings
@@ -83,8 +84,6 @@ def _first(lines: Sequence[str], tokens: int, calibration: float) -> tuple[list[
             return list(lines[:count]), len(lines) - count
     return list(lines), 0
 
-
-DEFAULTS = Settings()
 
 LEAST_OF_A_MEMORY = 60
 """Tokens of the shortest memory."""
@@ -165,39 +164,41 @@ def _marks(hit: RecallHit) -> str:
 
 
 def context_buffer(
-    events: Sequence[Event], settings: Settings = DEFAULTS, calibration: float = 1.0
+    events: Sequence[Event], *, tokens: int, calibration: float = 1.0, zone: tzinfo = UTC
 ) -> str:
     """Component 3000: the newest unaddressed events, oldest first."""
-    shown, left = _heard(events, settings, calibration)
+    shown, left = _heard(events, tokens, calibration, zone)
     return "\n".join([*left_out(left, "older"), *reversed(shown)])
 
 
 def in_buffer(
-    events: Sequence[Event], settings: Settings = DEFAULTS, calibration: float = 1.0
+    events: Sequence[Event], *, tokens: int, calibration: float, zone: tzinfo
 ) -> list[Event]:
     """The events that component 3000 shows."""
-    shown, _ = _heard(events, settings, calibration)
+    shown, _ = _heard(events, tokens, calibration, zone)
     return list(events[len(events) - len(shown) :])
 
 
 def _heard(
-    events: Sequence[Event], settings: Settings, calibration: float
+    events: Sequence[Event], tokens: int, calibration: float, zone: tzinfo
 ) -> tuple[list[str], int]:
     """(lines of the newest events, the newest first; the number of those left out)."""
 
     def line(event: Event, most: int) -> str:
         place = f" on {event['channel']}" if event["channel"] else ""
         text = cut_to(one_line(event["text"]), most, calibration)
-        when = shown_time(event["at"], settings.zone)
+        when = shown_time(event["at"], zone)
         return prompt_lines.event_line(event["id"], when, f"{event['sender']}{place}", text)
 
-    return fitting(list(reversed(events)), line, settings.context_buffer_tokens, calibration)
+    return fitting(list(reversed(events)), line, tokens, calibration)
 
 
 def goals(
     all_goals: dict[str, Goal],
-    settings: Settings = DEFAULTS,
+    *,
+    tokens: int,
     calibration: float = 1.0,
+    zone: tzinfo = UTC,
     now: str | None = None,
 ) -> str:
     """Component 4000: the goal tree without finished roots; dates near `now` stand out, or past."""
@@ -211,21 +212,19 @@ def goals(
         depth, goal = row
         text = one_line(goal["description"])
         if now and goal["status"] == "active":
-            late = deadline_passed(text, now, settings.zone, said=goal["created"])
-            text = with_nearness(text, now, settings.zone, said=goal["created"])
+            late = deadline_passed(text, now, zone, said=goal["created"])
+            text = with_nearness(text, now, zone, said=goal["created"])
             text += " (overdue)" if late else ""
         return prompt_lines.goal_line(goal, depth, cut_to(text, most, calibration))
 
     rows = [row for row in tree(all_goals) if _root_of(row[1], all_goals) in open_roots]
-    shown, left = fitting(rows, line, settings.goals_tokens, calibration)
+    shown, left = fitting(rows, line, tokens, calibration)
     return "\n".join([*shown, *left_out(left, "more")])
 
 
-def projects(
-    all_projects: Projects, settings: Settings = DEFAULTS, calibration: float = 1.0
-) -> str:
+def projects(all_projects: Projects, *, tokens: int, calibration: float = 1.0) -> str:
     """Part of component 1000: the active project in 3/4 of the budget, then the others."""
-    active, slots, tokens = all_projects["active"], all_projects["slots"], settings.project_tokens
+    active, slots = all_projects["active"], all_projects["slots"]
     if tokens <= 0:
         return "\n".join(left_out(len(slots), "projects"))
     lines: list[str] = []
@@ -249,9 +248,7 @@ def projects(
     return "\n".join([*lines, prompt_lines.OTHER_PROJECTS, *others] if others else lines)
 
 
-def session_memory(
-    memory: SessionMemory, settings: Settings = DEFAULTS, calibration: float = 1.0
-) -> str:
+def session_memory(memory: SessionMemory, *, tokens: int, calibration: float = 1.0) -> str:
     """Part of component 1000: the newest facts, then the newest patterns, each oldest first."""
     said, rests_on = memory.get("said_by", {}), memory.get("origins", {})
 
@@ -265,7 +262,6 @@ def session_memory(
         shown, left = fitting(list(reversed(texts)), line, room, calibration)
         return list(reversed(shown)), left
 
-    tokens = settings.session_memory_tokens
     patterns, fewer_patterns = newest("pattern", memory["learned_patterns"], tokens // 2)
     room = tokens - sum(line_tokens(one, calibration) for one in patterns)
     facts, fewer_facts = newest("fact", memory["key_facts"], room)
@@ -332,10 +328,10 @@ def pages(texts: Sequence[str], *, tokens: int, calibration: float = 1.0) -> str
     return "\n".join([*shown, *left_out(left, "pages")]).rstrip()
 
 
-def open_questions(questions: Sequence[Question], settings: Settings = DEFAULTS) -> str:
+def open_questions(questions: Sequence[Question], zone: tzinfo) -> str:
     """Component 4500: the tools that wait for a person's leave, oldest first, without arguments."""
     return "\n".join(
-        f"- {one_line(one['tool'])} (asked {shown_time(one['asked_at'], settings.zone)})"
+        f"- {one_line(one['tool'])} (asked {shown_time(one['asked_at'], zone)})"
         for one in questions
     )
 
@@ -356,8 +352,10 @@ _LEAST_OF_A_TEXT = 30
 def entity_context(
     people: Sequence[EntityProfile],
     conversations: Mapping[str, Conversation],
-    settings: Settings = DEFAULTS,
+    *,
+    tokens: int,
     calibration: float = 1.0,
+    zone: tzinfo = UTC,
     owners: Collection[str] = (),
 ) -> str:
     """Component 1500: the people in the given order, then the open conversations.
@@ -365,12 +363,11 @@ def entity_context(
     A stranger of whom nothing is known is left out: the event names its sender. `owners`: their
     ids; an owner is shown as one, however seldom they write.
     """
-    people = [one for one in people if _known(one)]
-    tokens = settings.entity_tokens
+    people = [one for one in people if not is_blank(one)]
     share = int(tokens * _SHARE) if conversations else tokens
-    lines = _people(people, share, calibration, settings.zone, owners) if people else []
+    lines = _people(people, share, calibration, zone, owners) if people else []
     room = tokens - sum(line_tokens(line, calibration) for line in lines)
-    talks = _talks(conversations, room, calibration, settings.zone) if conversations else []
+    talks = _talks(conversations, room, calibration, zone) if conversations else []
     return "\n".join([*lines, *talks])
 
 
@@ -384,11 +381,6 @@ def _talks(
     rows = sorted(conversations.values(), key=lambda one: one["last_at"], reverse=True)
     shown, left = fitting(rows, line, tokens - line_tokens(TALKS, calibration), calibration)
     return [TALKS, *shown, *left_out(left, "older")]
-
-
-def _known(profile: EntityProfile) -> bool:
-    told = profile["aliases"] or profile["attributes"] or profile["observations"]
-    return bool(told) or profile["relationship"]["state"] != "stranger"
 
 
 def _people(

@@ -299,7 +299,7 @@ class ParkedTick(TypedDict):
     question: Question
     event: Event | None
     classification: Classification | None
-    assessment: Assessment | None
+    assessment: Assessment
     context: AssembledContext
     pattern: PatternState
     loop: Loop

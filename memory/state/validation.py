@@ -15,14 +15,14 @@ import math
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Protocol, cast, get_type_hints
+from typing import Any, cast, get_type_hints
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messages_from_dict
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from memory.errors import StateError, explained
-from memory.messages import EVENT_KEY, open_calls
+from memory.messages import mark_of, open_calls
 from memory.planning import recompute
 from memory.records import ParkedTick, Report, empty_report
 from memory.state.schema import REDUCED_KEYS, SCHEMA_VERSION, State
@@ -115,13 +115,6 @@ def _thread() -> str:
         return ""
 
 
-class Node(Protocol):
-    """A node as the graph calls it; LangGraph injects `runtime` and `config` by name."""
-
-    def __call__(self, state: State) -> Any:
-        """Return a partial state."""
-
-
 _MESSAGE_KEYS = ("messages", "exchange")
 """Validated by LangGraph's message reducer; message classes are no plain JSON."""
 
@@ -143,7 +136,7 @@ def _form(schema: type) -> tuple[frozenset[str], TypeAdapter[dict[str, Any]]]:
     return frozenset(hints), adapter
 
 
-def checked(node: Callable[..., Awaitable[Any]]) -> Node:
+def checked(node: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     """Decorate a node: an unknown key or a wrong type in its output is an error.
 
     The valid keys are those of the type of its argument `state`. No node starts while the process
@@ -176,7 +169,7 @@ def checked(node: Callable[..., Awaitable[Any]]) -> Node:
             raise StateError(f"node {name} returned a wrong {problem}")
         return output
 
-    return cast(Node, run)
+    return run
 
 
 def state_problem(state: Mapping[str, Any]) -> str | None:
@@ -248,11 +241,9 @@ def _not_as_parked(parked: ParkedTick) -> str | None:
         messages = messages_from_dict(parked["messages"])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         return f"messages: one cannot be read ({type(error).__name__})"
-    for message in messages:
-        if not isinstance(message, HumanMessage | AIMessage | ToolMessage):
-            return f"messages: one is of type {message.type}, which no tick writes"
-        if not isinstance(message.additional_kwargs.get(EVENT_KEY), dict):
-            return f"messages: the {message.type} message lacks the mark {EVENT_KEY!r} of its tick"
+    written = HumanMessage | AIMessage | ToolMessage
+    if not all(isinstance(one, written) and mark_of(one) for one in messages):
+        return "messages: one is no message of a tick, or lacks its mark"
     question, loop, calls = parked["question"], parked["loop"], open_calls(messages)
     if not calls:
         return "messages: no tool call is open"

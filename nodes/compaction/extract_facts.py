@@ -20,7 +20,7 @@ from langgraph.runtime import Runtime
 
 from memory import audit
 from memory.errors import CircuitOpen, ConfigurationError, ContextOverflow, ModelError
-from memory.messages import as_model_sees, for_model, prompt_lines
+from memory.messages import as_model_sees, prompt_lines
 from memory.models import charged
 from memory.night import Plans, Thought, night_in_hand, plan
 from memory.operations import PlanCollector, with_collector
@@ -180,7 +180,7 @@ def _ended(message: AIMessage, known: Collection[str], *, last: bool) -> EndedBy
 
 
 def _opening(state: State, settings: Settings, now: str) -> list[AnyMessage]:
-    shown = for_model(as_model_sees(state["messages"], settings.zone))
+    shown = as_model_sees(state["messages"], settings.zone)
     asked = HumanMessage(instruction(now, settings.zone))
     return [SystemMessage(_system(settings)), *shown, asked]
 

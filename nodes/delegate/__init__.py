@@ -1,13 +1,12 @@
 """The nodes of a sub-agent."""
 
 from nodes.delegate.ask_delegate import after_answer, ask_delegate
-from nodes.delegate.brief_delegate import after_briefing, brief_delegate, fan_out
+from nodes.delegate.brief_delegate import brief_delegate, fan_out
 from nodes.delegate.report_result import report_result
 from nodes.delegate.use_delegate_tools import use_delegate_tools
 
 __all__ = [
     "after_answer",
-    "after_briefing",
     "ask_delegate",
     "brief_delegate",
     "fan_out",

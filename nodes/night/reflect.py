@@ -270,7 +270,9 @@ async def _entries(context: NightContext) -> list[JournalEntry]:
 
 async def _ask(context: NightContext, entries: Sequence[JournalEntry]) -> Thought:
     lines = entry_lines(entries, Handles(entry["id"] for entry in entries), context.settings)
-    goals = rendering.block("goals", rendering.goals(context.state["goals"]))
+    goals = rendering.block(
+        "goals", rendering.goals(context.state["goals"], tokens=context.settings.goals_tokens)
+    )
     system = SystemMessage("\n\n".join(part for part in (ASK, goals) if part))
     shown = HumanMessage(prompt_lines.entries_message(lines))
     answer, usage = await context.ask([system, shown], Questions)

@@ -24,7 +24,7 @@ from memory.night import (
     to_score,
 )
 from memory.prompt import rendering
-from memory.records import Goal, JournalEntry, Projects, score_entry
+from memory.records import JournalEntry, Projects, score_entry
 from memory.settings import Settings
 from memory.state import State, checked
 from memory.text import shortened
@@ -95,15 +95,16 @@ async def score_importance(
 async def _think(context: NightContext, batch: list[JournalEntry]) -> Thought:
     handles = Handles(entry["id"] for entry in batch)
     lines = entry_lines(batch, handles, context.settings)
-    prompt = scoring_prompt(lines, context.state["goals"], context.state["projects"])
+    goals = rendering.goals(context.state["goals"], tokens=context.settings.goals_tokens)
+    prompt = scoring_prompt(lines, goals, context.state["projects"])
     asked = await context.ask_again(prompt, Scores, lambda answer: _complaint(handles, answer))
     made = scored(batch, asked.answers, handles)
     return replace(made, refused=[*made.refused, *asked.refused], usage=asked.usage)
 
 
-def scoring_prompt(lines: str, goals: dict[str, Goal], projects: Projects) -> list[BaseMessage]:
+def scoring_prompt(lines: str, goals: str, projects: Projects) -> list[BaseMessage]:
     """The system prompt, then the goals and the active project, then the entries by number."""
-    work = "\n".join(part for part in (_project(projects), rendering.goals(goals)) if part)
+    work = "\n".join(part for part in (_project(projects), goals) if part)
     system = SystemMessage(PROMPT.format(work=WORK if work else "").replace(" \n", "\n"))
     shown = [rendering.block("goals", work)] if work else []
     return [system, HumanMessage("\n\n".join([*shown, prompt_lines.entries_message(lines)]))]

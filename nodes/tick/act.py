@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, AnyMessage, messages_from_dict
+from langchain_core.messages import AIMessage, messages_from_dict
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from memory.errors import ContextOverflow, ModelError, ModelRefused
-from memory.messages import as_model_sees, for_model, marked
+from memory.messages import as_model_sees, marked
 from memory.models import CUT_OFF, Answer, charged, in_vain
 from memory.prompt import assembly
 from memory.records import Loop
-from memory.runtime import Resources, resources_of, settings_of
+from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import State, checked, held
 from memory.text import approximate_tokens, calibrated, recalibrate
 from nodes.delegate import fan_out
 from tools.execution import offered, routed, storable
-from tools.policy import history, material
+from tools.policy import history
 from tools.registry import shown_tools
 
 
@@ -46,8 +46,8 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
     resources, settings = resources_of(config), settings_of(runtime.context)
     capped, known = _capped(state, settings), offered(state, config, settings)
     tools = shown_tools([one.tool for one in known.values()])
-    shown = _shown(state, settings, resources)
-    prompt = assembly.whole(context, shown)
+    messages = history(state, settings, context["context_type"])
+    prompt = assembly.whole(context, as_model_sees(messages, settings.zone))
     try:
         answer = await resources.ask(
             prompt, settings, config, tools=tools, calls=not capped, names=list(known)
@@ -90,15 +90,6 @@ def _capped(state: State, settings: Settings) -> bool:
     # Answers that may ask for tools; single_action means one.
     most = 1 if pattern["mode"] == "single_action" else pattern["max_iterations"]
     return failing or loop["iteration"] >= most
-
-
-def _shown(state: State, settings: Settings, resources: Resources) -> list[AnyMessage]:
-    """The history, with the user's components that stand beyond it in their places."""
-    context = held(state["context"])
-    messages = history(state, settings, context["context_type"])
-    made = material(state, settings, resources, context["context_type"], now=context["now"])
-    told = for_model(as_model_sees(messages, settings.zone))
-    return assembly.placed(told, assembly.late(made))
 
 
 def _taken(state: State, answer: Answer, *, capped: bool) -> AIMessage:

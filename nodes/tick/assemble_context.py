@@ -74,7 +74,7 @@ async def assemble_context(
     prompt cache holds; the loop only appends messages. The system message is the same from tick to
     tick. What changes between ticks stands in front of the event, and is not kept in the history.
 
-    Raises InputError if a component of the user clashes with another, or cannot be rendered.
+    Raises InputError if a component of the user cannot be rendered.
     """
     settings, resources = settings_of(runtime.context), resources_of(config)
     context_type, now = context_type_for(state["event"]), resources.clock()
@@ -256,7 +256,12 @@ class _PromptMemory:
         query = event["text"] if event else " ".join(active)
         if not query.strip():
             return []
-        overheard = rendering.in_buffer(state["context_buffer"], settings, state["calibration"])
+        overheard = rendering.in_buffer(
+            state["context_buffer"],
+            tokens=settings.context_buffer_tokens,
+            calibration=state["calibration"],
+            zone=settings.zone,
+        )
         [hits] = await recall(
             [query],
             **where,

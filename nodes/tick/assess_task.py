@@ -20,12 +20,12 @@ from memory.messages import TRUST_NOTE, as_data
 from memory.models import charged
 from memory.planning import in_hand
 from memory.prompt import assembly
-from memory.records import AssembledContext, Assessment, PatternState, Usage, is_reflection
+from memory.records import Assessment, Usage, is_reflection
 from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import Course, State, checked, held
 from memory.text import approximate_tokens, calibrated, cut_to, shortened, utilisation
-from tools.policy import CONTEXTS, assessment_pattern, history, narrower, select_execution_pattern
+from tools.policy import history, narrower, pattern_of
 
 log = logging.getLogger("circadian.assessment")
 
@@ -96,7 +96,8 @@ def assessed(state: State, settings: Settings) -> dict[str, Any]:
         assessment = narrower(assessment, before)
     elif settings.task_assessment_enabled and kind != "reflection" and text:
         return {"assessment": assessment, "pattern": None}
-    return {"assessment": assessment, "pattern": _pattern(assessment, context, settings)}
+    pattern = pattern_of(context["context_type"], assessment, settings)
+    return {"assessment": assessment, "pattern": pattern}
 
 
 @checked
@@ -109,16 +110,9 @@ async def assess_task(
     """
     settings, text = settings_of(runtime.context), _task(state)[1] or ""
     assessment, usage = await _judged(held(state["assessment"]), text, state, settings, config)
-    pattern = _pattern(assessment, held(state["context"]), settings)
+    pattern = pattern_of(held(state["context"])["context_type"], assessment, settings)
     loop = charged(held(state["loop"]), usage)
     return {"pattern": pattern, "assessment": assessment, "loop": loop}
-
-
-def _pattern(assessment: Assessment, context: AssembledContext, settings: Settings) -> PatternState:
-    """Composed from settings, the tick's context and the assessment: each only narrows."""
-    return select_execution_pattern(
-        settings, CONTEXTS[context["context_type"]], assessment_pattern(assessment)
-    )
 
 
 def _task(state: State) -> tuple[Kind, str | None, bool]:

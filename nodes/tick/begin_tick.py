@@ -14,7 +14,7 @@ from memory.records import Loop, ParkedTick
 from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import Course, State, checked, kept_problem
-from tools.policy import CONTEXTS, narrowed
+from tools.policy import pattern_of
 
 
 async def after_begin(state: Course) -> Literal["extract_facts", "confirm", "assemble_context"]:
@@ -80,15 +80,15 @@ def _begun(state: State, settings: Settings) -> Loop:
 def _resumed(parked: ParkedTick, tick: int, settings: Settings) -> dict[str, Any]:
     """The tick as it was put aside, at the end of the history, and numbered anew.
 
-    If the settings have become narrower, so does its pattern.
+    Its pattern is composed anew: the settings may have become narrower.
     """
-    context = CONTEXTS[parked["context"]["context_type"]]
+    context_type = parked["context"]["context_type"]
     return {
         "tick": tick,
         "messages": [marked(one, tick=tick) for one in messages_from_dict(parked["messages"])],
         "context": parked["context"],
         "assessment": parked["assessment"],
-        "pattern": narrowed(parked["pattern"], settings, context),
+        "pattern": pattern_of(context_type, parked["assessment"], settings),
         "loop": parked["loop"],
         "exchange": [],
     }

@@ -18,7 +18,7 @@ from memory.records import Decision, Loop, Question, ToolOutcome
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked, held, woken
-from tools.execution import OfferedTool, misfit, offered, refuse, routed
+from tools.execution import OfferedTool, misfit, offered, refuse, routed, with_calls
 
 
 @checked
@@ -117,17 +117,19 @@ def _decided(
     }
 
 
-def _answered(state: State, calls: list[ToolCall], decision: Decision) -> list[AnyMessage]:
+def _answered(state: State, open_: list[ToolCall], decision: Decision) -> list[AnyMessage]:
     """The history's change: the call as it was edited, or the refusal as its answer.
 
     The calls behind a refused one were made in the belief that it would be done.
     """
-    call, behind = calls[0], calls[1:]
+    call, *behind = open_
     if decision["decision"] == "approve":
         return []
     if decision["decision"] == "edit":
         asked = next(m for m in reversed(state["messages"]) if isinstance(m, AIMessage))
-        return [_edited(asked, call, decision["args"] or {})]
+        edited: ToolCall = {**call, "args": decision["args"] or {}}
+        calls = [edited if one["id"] == call["id"] else one for one in asked.tool_calls]
+        return [with_calls(asked, calls)]
     why = f": {decision['reason']}" if decision["reason"] else ""
     refused = refuse(
         [call],
@@ -144,21 +146,3 @@ def _answered(state: State, calls: list[ToolCall], decision: Decision) -> list[A
         marked(one.model_copy(update={"id": f"refused_{one.tool_call_id}"}), tick=state["tick"])
         for one in answers
     ]
-
-
-def _edited(message: AIMessage, call: ToolCall, args: dict[str, Any]) -> AIMessage:
-    calls = [
-        {**one, "args": args} if one["id"] == call["id"] else one for one in message.tool_calls
-    ]
-    content = message.content
-    if isinstance(content, list):
-        content = [
-            {**block, "input": args}
-            if isinstance(block, dict) and block.get("id") == call["id"]
-            else block
-            for block in content
-        ]
-    extra = {k: v for k, v in message.additional_kwargs.items() if k != "tool_calls"}
-    return message.model_copy(
-        update={"tool_calls": calls, "content": content, "additional_kwargs": extra}
-    )

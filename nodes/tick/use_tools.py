@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
@@ -33,7 +32,7 @@ from tools.execution import (
     routed,
     what_becomes_of,
 )
-from tools.policy import CONTEXTS, assessment_pattern, continued, select_execution_pattern
+from tools.policy import continued, pattern_of
 from tools.registry import ToolCategory
 
 
@@ -59,7 +58,6 @@ class _Round:
         self.runtime, self.config = runtime, config
         self.settings = settings_of(runtime.context)
         self.tools = offered(state, config, self.settings)
-        self.now = datetime.fromisoformat(held(state["context"])["now"])
         self.loop_before = self.loop
         self.answers: list[ToolMessage] = []
         self.changed: dict[str, Any] = {}
@@ -116,7 +114,6 @@ class _Round:
             self.state,
             self.config,
             seconds=self.settings.tool_timeout,
-            now=self.now,
         )
 
     async def _once(self, call: ToolCall, known: OfferedTool) -> None:
@@ -232,15 +229,14 @@ class _Round:
 
     def _continued(self, loop: Loop) -> dict[str, Any]:
         """The loop; and with its answers read, the context that goes on from them, if another."""
-        context, assessment = held(self.state["context"]), self.state["assessment"]
+        context = held(self.state["context"])
         then = continued(context["context_type"])
         if then == context["context_type"] or loop["next"] != "act":
             return {"loop": loop}
-        limits = assessment_pattern(assessment) if assessment is not None else None
         return {
             "loop": {**loop, "iteration": 0},
             "context": {**context, "context_type": then},
-            "pattern": select_execution_pattern(self.settings, CONTEXTS[then], limits),
+            "pattern": pattern_of(then, held(self.state["assessment"]), self.settings),
         }
 
 

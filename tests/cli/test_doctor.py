@@ -303,7 +303,7 @@ def test_mcp_servers_are_started_and_their_tools_counted(
     ("variable", "name", "problem"),
     [
         ("CIRCADIAN_FOLDER", "working folder", "does not exist"),
-        ("CIRCADIAN_EXTENSIONS", "extensions", "there is no module"),
+        ("CIRCADIAN_EXTENSIONS", "extensions", "cannot be imported"),
         ("CIRCADIAN_MCP", "MCP servers", "cannot be read"),
     ],
 )

@@ -94,9 +94,11 @@ async def test_a_failed_tick_changes_nothing_and_its_event_goes_back(opening: Op
         "Now it works.",
     )
     async with opening(model) as agent:
-        failed = await agent.ainvoke(said("Help", id="e1"), raise_on_failure=False)
+        with pytest.raises(ModelError, match=r"is down \(event e1 waits in the inbox\)") as raised:
+            await agent.ainvoke(said("Help", id="e1"))
         state = (await agent.aget_state()).values
-        assert failed["report"]["failures"] == [
+        assert raised.value.report is not None
+        assert raised.value.report["failures"] == [
             {
                 "event_id": "e1",
                 "error": "the provider is down",

@@ -201,25 +201,6 @@ async def test_a_crash_in_one_leaves_the_results_of_the_others() -> None:
     assert sorted(asked) == ["oak", "oak", "pine"]
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        {},
-        {"task": ""},
-        {"task": " \n"},
-        {"task": "x" * 4_001},
-        {"task": {"a": [1]}, "reasoning": {"a": [1]}},
-    ],
-)
-async def test_a_call_that_is_no_task_is_answered_without_a_model_call(args: Any) -> None:
-    asking = Requesting([args, "pine"], by_task(pine="Soft."))
-    found = await asking.results()
-    assert (found["c0"]["ok"], found["c1"]["ok"]) == (False, True)
-    assert content(found["c0"])["error"].startswith("task: ")
-    assert content(found["c0"])["suggestion"] == "Call it again with these mended."
-    assert len(asking.model.calls) == 1
-
-
 async def test_a_sub_agent_calls_tools_in_messages_of_its_own() -> None:
     model = scripted(call("weigh", thing="oak"), "Three kilograms.")
     (result,) = (await Requesting(["oak"], model, tools=(weigh,)).results()).values()

@@ -110,6 +110,26 @@ async def test_a_sub_agent_that_fails_is_a_tool_that_failed_and_the_tick_goes_on
     assert out["report"]["failures"] == []
 
 
+async def test_a_call_that_is_no_task_is_answered_without_a_sub_agent(opening: Opening) -> None:
+    wrong: list[dict[str, Any]] = [
+        {},
+        {"task": ""},
+        {"task": " \n"},
+        {"task": "x" * 4_001},
+        {"task": {"a": [1]}, "reasoning": {"a": [1]}},
+        {"task": "oak", "context": "x" * 20_001},
+    ]
+    asked = calls(*(("delegate_task", args) for args in (*wrong, {"task": "pine"})))
+    model = delegating(asked, "Pine, then.")
+    async with opening(model, settings=ON) as agent:
+        out = await agent.ainvoke(said("Which wood?"))
+    *refused, done = answers(out["messages"])
+    assert done["result"] == "Done: pine"
+    assert [one["error"].partition(":")[0] for one in refused] == [*["task"] * 5, "context"]
+    assert {one["suggestion"] for one in refused} == {"Call it again with these mended."}
+    assert len(model.calls) == 3
+
+
 async def test_switched_off_it_is_not_offered_and_a_call_is_an_unknown_tool(
     opening: Opening,
 ) -> None:

@@ -1,18 +1,19 @@
-"""Calling one tool as a tick or a night does: through a real ToolNode inside a running graph."""
+"""Tool calls as a tick or a night makes them: through `execute`, inside a running graph."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AnyMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import GraphInterrupt
 from langgraph.graph import START, StateGraph
-from langgraph.prebuilt import ToolNode
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
-from langgraph.types import Command
 
 from memory import runtime as resources
 from memory.facts.semantic import SemanticMemory
@@ -22,9 +23,10 @@ from memory.records.records import Event, Fact, FactDraft, Goal, JournalEntry, P
 from memory.records.tick import Loop
 from memory.runtime import Resources
 from memory.settings import Settings
-from memory.state.schema import State, fresh_state, merge_by_id, merge_projects
+from memory.state.schema import State, fresh_state
 from tests.support.night_memories import entry
 from tests.support.scripted import ScriptedChatModel, scripted
+from tools.execution.execute import Executed, execute
 from tools.registry import BUILT_IN
 
 NOW = datetime(2025, 12, 6, 14, 30, tzinfo=UTC)
@@ -113,30 +115,37 @@ class Bench:
 
     async def call(self, name: str, /, **arguments: Any) -> Called:
         """Call a tool; the state then is as the tool left it, and the call counted."""
-        ask = AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": f"call-{name}"}])
-        seen = {**self.state, "messages": [*self.state["messages"], ask]}
-        called = await self._run(name, seen)
-        for key, value in called.update.items():
-            self._merge(key, value)
+        done = await self.execute([wanted(name, **arguments)], [BUILT_IN[name][0]])
+        self.state = cast(State, {**self.state, **done.update})
         if (loop := self.state["loop"]) is not None:
-            outcome = {"name": name, "ok": called.message.status != "error"}
-            self.state["loop"] = cast(Any, {**loop, "tools": [*loop["tools"], outcome]})
-        return called
+            self.state["loop"] = {**loop, "tools": [*loop["tools"], *done.outcomes]}
+        return Called(done.messages[0], done.update)
 
-    async def _run(self, name: str, seen: Mapping[str, Any]) -> Called:
-        outputs: list[Any] = []
-        node = ToolNode([BUILT_IN[name][0]], handle_tool_errors=True)
+    async def execute(
+        self,
+        calls: Sequence[ToolCall],
+        tools: Sequence[BaseTool],
+        *,
+        seconds: float = 30.0,
+        clock: Callable[[], float] = lambda: 0.0,
+    ) -> Executed:
+        """What `calls` do; the state stays. Raises GraphInterrupt if a tool asks a person."""
+        done: list[Executed] = []
 
         async def use(state: State, config: RunnableConfig) -> dict[str, Any]:
-            outputs.append(await node.ainvoke(seen, config))
+            done.append(
+                await execute(calls, tools, self.state, config, seconds=seconds, clock=clock)
+            )
             return {}
 
         builder = StateGraph(State, context_schema=Settings)
         builder.add_node("use", use)
         builder.add_edge(START, "use")
-        graph = builder.compile(store=self.store)
-        await graph.ainvoke({"mode": "awake"}, self.config(), context=self.settings)
-        return read(outputs[0])
+        graph = builder.compile(checkpointer=InMemorySaver(), store=self.store)
+        out = await graph.ainvoke({"mode": "awake"}, self.config(), context=self.settings)
+        if asked := out.get("__interrupt__"):
+            raise GraphInterrupt(asked)
+        return done[0]
 
     def config(self) -> RunnableConfig:
         memory = cast(SemanticMemory, self.shelf)
@@ -146,22 +155,19 @@ class Bench:
             configurable[sink.KEY] = self.plan
         return {"configurable": configurable}
 
-    def _merge(self, key: str, value: Any) -> None:
-        state = cast(dict[str, Any], self.state)
-        if key == "goals":
-            state[key] = merge_by_id(state[key], value)
-        else:
-            state[key] = merge_projects(state[key], value) if key == "projects" else value
+
+def wanted(name: str, /, **args: Any) -> ToolCall:
+    return ToolCall(name=name, args=args, id=f"call-{name}", type="tool_call")
 
 
-def read(output: Any) -> Called:
-    if isinstance(output, dict):
-        return Called(output["messages"][-1], {})
-    command = output[0]
-    assert isinstance(command, Command)
-    update = dict(cast(dict[str, Any], command.update))
-    (message,) = update.pop("messages")
-    return Called(message, update)
+async def executed(
+    calls: Sequence[ToolCall],
+    tools: Sequence[BaseTool],
+    state: State | None = None,
+    **options: Any,
+) -> Executed:
+    """What `calls` do in the middle of tick 42; see `Bench.execute`."""
+    return await Bench(state or tick_state()).execute(calls, tools, **options)
 
 
 def tick_state(**changes: Any) -> State:

@@ -17,13 +17,12 @@ from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import tool
 from pydantic import Field
 
 from memory import events, forgetting
 from memory.errors import Refusal
-from memory.events import by_verdict, inbox, owners_of, parked_events, set_off_by_owner
-from memory.messages import data_in, for_model, is_history, of_tick, one_line, prompt_lines
+from memory.events import by_verdict, inbox, parked_events
+from memory.messages import data_in, is_history, of_tick, one_line, prompt_lines
 from memory.operations import collector_of
 from memory.prompt import assembly, assistant_prompt, recommended_action
 from memory.records import AssembledContext, Decision, Event, Loop, SentMessage, operation_id
@@ -36,32 +35,29 @@ from tools.answers import (
     Answer,
     Reasoning,
     Runtime,
-    Stated,
     answer,
+    built_in,
     event_of,
     now_of,
-    refusals_answered,
 )
 from tools.builtin.facts import hits_in
 from tools.evidence import origin_of
-from tools.origins import check_owner, owners_in
+from tools.origins import check_owner, not_of_owner, owners_in
 
 
-@tool
-async def noop(runtime: Runtime, reasoning: Stated = None) -> Answer:
+@built_in
+async def noop(runtime: Runtime, reasoning: Reasoning = None) -> Answer:
     """Do nothing: no action is needed, or nothing more is worth keeping."""
     return answer(runtime, {"message": "Nothing was done"})
 
 
-@tool
-@refusals_answered
+@built_in
 async def use_tool(
     name: Annotated[str, Field(description="The tool's name.")],
     runtime: Runtime,
     arguments: Annotated[
         dict[str, Any] | Absent, Field(description="Its arguments by name.")
     ] = None,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Call one of these rarer tools with its arguments; those with `?` may be left out."""
     raise Refusal(
@@ -70,8 +66,7 @@ async def use_tool(
     )
 
 
-@tool
-@refusals_answered
+@built_in
 async def go_to_sleep(
     reasoning: Annotated[str, Field(description="Why you go to sleep now, in one sentence.")],
     runtime: Runtime,
@@ -112,8 +107,8 @@ async def _direct(runtime: Runtime) -> int:
     return len(by_verdict(items, settings, owners_in(runtime), past=past).people)
 
 
-@tool
-async def get_system_status(runtime: Runtime, reasoning: Reasoning = None) -> Answer:
+@built_in
+async def get_system_status(runtime: Runtime) -> Answer:
     """See how full the context is (from 60 % wrap up, from 80 % just answer) and what was done."""
     usage = _token_usage(runtime)
     full = usage["usage_percentage"]
@@ -137,7 +132,7 @@ async def get_system_status(runtime: Runtime, reasoning: Reasoning = None) -> An
 def _token_usage(runtime: Runtime) -> dict[str, Any]:
     state = runtime.state
     context = state.get("context")
-    shown = for_model(_messages(runtime))
+    shown = _messages(runtime)
     prompt = assembly.whole(context, shown) if context else shown
     used = calibrated(approximate_tokens(prompt, tools=runtime.tools), state["calibration"])
     limit = settings_of(runtime.context).max_context_tokens
@@ -191,14 +186,13 @@ OWNERS_ONLY = "Leave the prompt as it is. An owner can ask for the change."
 ASK_AGAIN = "Leave the prompt as it is; it can be asked for again in a later tick."
 
 
-@tool
-@refusals_answered
+@built_in
 async def update_system_prompt(
     new_prompt: Annotated[
         str, Field(description="What replaces your own prompt, whole; at most 8,000 characters.")
     ],
     runtime: Runtime,
-    reasoning: Stated = None,
+    reasoning: Reasoning = None,
 ) -> Answer:
     """Replace your own guidelines when an owner asks for it; a person is shown the change first.
     The user's instructions stand above them and stay.
@@ -230,24 +224,12 @@ def why_not(
 
     Checked before a person is asked, so that nobody is asked about a call that is refused anyway.
     """
-    if not_owners := _not_of_owner(state, config, settings):
+    if not_owners := not_of_owner(state, config, settings):
         return Refusal(not_owners, OWNERS_ONLY)
     try:
         assistant_prompt.accepted(state["assistant_prompt"], str(args.get("new_prompt", "")))
     except Refusal as refusal:
         return refusal
-    return None
-
-
-def _not_of_owner(state: State, config: RunnableConfig, settings: Settings) -> str | None:
-    """Why the tick does what no owner asks for, or None."""
-    resources = resources_of(config)
-    owners = owners_of(settings, user=resources.user, served=resources.served)
-    context, event = state["context"], state["event"]
-    if context is None or context["context_type"] != "tick_event" or event is None:
-        return "This is done in answer to an owner only"
-    if not set_off_by_owner(event, owners=owners, served=resources.served):
-        return f"{event['sender']} is not an owner of this assistant"
     return None
 
 
@@ -292,12 +274,10 @@ LOOK = "Find it with recall_memories, and give the id that this shows."
 BY_HAND = "Say that a person can erase it: `circadian forget --fact ID`, or in the inspector."
 
 
-@tool
-@refusals_answered
+@built_in
 async def forget_memory(
     memory_id: Annotated[str, Field(description="Its id, from recall_memories or a page.")],
     runtime: Runtime,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Erase what an owner wants gone."""
     state, store, scope = runtime.state, store_of(runtime), scope_of(runtime.config)
@@ -325,7 +305,7 @@ def why_not_erased(
     """Why the current tick may not have a memory erased, or None; see `why_not`."""
     if resources_of(config).served:  # where no use case ends a run, and so nobody could erase it
         return Refusal("Nothing is erased from a conversation here", BY_HAND)
-    if not_owners := _not_of_owner(state, config, settings):
+    if not_owners := not_of_owner(state, config, settings):
         return Refusal(not_owners, BY_HAND)
     return None if _shown(state, args) else Refusal("This tick was shown no such memory", LOOK)
 
@@ -356,8 +336,7 @@ LONGEST_NAME, LONGEST_TEXT = 200, 20_000
 """Characters of a recipient or channel, and of a message."""
 
 
-@tool
-@refusals_answered
+@built_in
 async def send_message(
     to: Annotated[str, Field(description="The name of whom it is for.")],
     text: Annotated[str, Field(description="The whole message.")],
@@ -365,7 +344,6 @@ async def send_message(
     channel: Annotated[
         str | Absent, Field(description="Where to say it; left out: a direct message.")
     ] = None,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Message somebody else; may wait for a person. Ends your work: answer beside it."""
     to, text, channel = to.strip(), text.strip(), (channel or "").strip() or None
@@ -409,7 +387,7 @@ def _place(name: str, channel: str | None) -> tuple[str, str]:
     return name.strip().casefold(), (channel or "").strip().casefold()
 
 
-@tool
+@built_in
 async def delegate_task(
     task: Annotated[
         str,
@@ -424,7 +402,6 @@ async def delegate_task(
     context: Annotated[
         str | Absent, Field(max_length=20_000, description="Facts and texts that it needs.")
     ] = None,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Give a task to a sub-agent that looks things up, thinks and reports; several work at once."""
     raise RuntimeError("delegate_task is carried out by the node delegate")

@@ -13,7 +13,6 @@ from datetime import tzinfo
 from typing import Annotated, Any
 
 from langchain_core.messages import AnyMessage, ToolMessage
-from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
 from memory import entities, journal, pages
@@ -44,28 +43,24 @@ from memory.records import (
     RecallHit,
     add_fact,
     change_fact,
-    is_reflection,
     names_of,
     operation_id,
     supersede_fact,
 )
 from memory.runtime import resources_of, scope_of, settings_of, store_of
+from memory.state import held
 from memory.text import SPEAKER, name_key, shown_day, shown_time
 from tools.answers import (
     Absent,
     Answer,
-    Reasoning,
     Runtime,
     answer,
+    built_in,
     event_of,
     now_of,
-    refusals_answered,
 )
 from tools.evidence import FactCheck, origin_of
-from tools.origins import kept_origins, listeners_in, may_be_of_others, other_sender, owners_in
-
-PLACES = 16
-"""Places looked up in one query."""
+from tools.origins import kept_origins, listeners_in, may_be_of_others, not_of_owner, owners_in
 
 MOST_OTHER_WORDS, LONGEST_PHRASE = 8, 80
 """Other words of a fact, and characters of each."""
@@ -99,12 +94,10 @@ class FactGiven(BaseModel):
     other_words: list[str] = Field(default_factory=list, description="Its other names.")
 
 
-@tool
-@refusals_answered
+@built_in
 async def store_memory(
     facts: Annotated[list[FactGiven], Field(description="The facts to keep for good.")],
     runtime: Runtime,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Store facts about the world, people and events in long-term memory, each with its sources."""
     if not facts:
@@ -233,24 +226,21 @@ class _Places:
     async def operation(self, draft: FactDraft) -> Operation:
         """The operation that adds `draft`."""
         sources = sorted([*draft["source_entries"], *draft["source_events"]])
-        first = 0
+        place = 0
         while True:
-            places = range(first, first + PLACES)
-            ops = [operation_id("fact", self._origin, *sources, str(place)) for place in places]
-            standing = await self._standing(ops)
-            for op in ops:
-                if standing.get(op, draft["text"]) == draft["text"]:
-                    self._texts[op] = draft["text"]
-                    return add_fact({**draft, "op": op}, "store_memory")
-            first += PLACES
+            op = operation_id("fact", self._origin, *sources, str(place))
+            if await self._standing(op) in (None, draft["text"]):
+                self._texts[op] = draft["text"]
+                return add_fact({**draft, "op": op}, "store_memory")
+            place += 1
 
-    async def _standing(self, ops: Sequence[str]) -> Mapping[str, str]:
-        """The texts under the ids `ops`: awake from semantic memory, in a night from its plan."""
-        if self._planned:
-            return self._texts
+    async def _standing(self, op: str) -> str | None:
+        """The text under an id: in a night from its plan, awake from semantic memory as well."""
+        if op in self._texts or self._planned:
+            return self._texts.get(op)
         config = self._runtime.config
-        found = await resources_of(config).semantic.by_op(scope_of(config), ops)
-        return {op: fact["text"] for op, fact in found.items()} | self._texts
+        found = await resources_of(config).semantic.by_op(scope_of(config), [op])
+        return found[op]["text"] if op in found else None
 
 
 def _draft(fact: FactGiven, entries: Sequence[JournalEntry], now: str) -> FactDraft:
@@ -403,14 +393,12 @@ MOST = 100
 """Largest limit of a recall."""
 
 
-@tool
-@refusals_answered
+@built_in
 async def recall_memories(
     query: Annotated[str, Field(description="What to look for, in plain words.")],
     runtime: Runtime,
     limit: Annotated[int, Field(description="At most this many, 1 to 100.")] = 10,
     include_superseded: Annotated[bool, Field(description="Also what no longer holds.")] = False,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Recall long-term memories near a query, best first, each with its sources."""
     if not query.strip():
@@ -472,22 +460,19 @@ MOST_ALIKE = 20
 OWNERS_ONLY = "Leave it open; an owner can settle it."
 
 
-@tool
-@refusals_answered
+@built_in
 async def settle_dispute(
     holds: Annotated[str, Field(description="Id or text of the fact that an owner says is true.")],
     falls: Annotated[
         str, Field(description="Id or text of the fact that contradicts it, or that it rests on.")
     ],
     runtime: Runtime,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Settle a contradiction or doubt that you were shown: an owner just said which fact holds."""
-    event = event_of(runtime)
-    if event is None or is_reflection(event):
-        raise Refusal("A contradiction is settled in answer to an owner only", OWNERS_ONLY)
-    if who := other_sender(runtime):
-        raise Refusal(f"{who} is not an owner of this assistant", OWNERS_ONLY)
+    settings = settings_of(runtime.context)
+    if not_owners := not_of_owner(runtime.state, runtime.config, settings):
+        raise Refusal(not_owners, OWNERS_ONLY)
+    event = held(event_of(runtime))
     semantic, scope = resources_of(runtime.config).semantic, scope_of(runtime.config)
     open_ = await pages.open_questions(store_of(runtime), semantic, scope)
     meant = _meant(holds, falls, [*open_.disputes, *open_.doubts])

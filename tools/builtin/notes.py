@@ -9,7 +9,6 @@ from itertools import count
 from typing import Annotated, Any, NamedTuple
 
 from langchain_core.messages import HumanMessage, ToolMessage
-from langchain_core.tools import tool
 from pydantic import Field
 
 from memory import entities, journal, records
@@ -57,12 +56,11 @@ from memory.text import (
 from tools.answers import (
     Absent,
     Answer,
-    Reasoning,
     Runtime,
     answer,
+    built_in,
     event_of,
     now_of,
-    refusals_answered,
 )
 from tools.evidence import (
     RECALLED,
@@ -91,8 +89,7 @@ REFLECTIONS = frozenset({"reflection", "reflection_cont"})
 """The contexts in which the assistant looks at its own work."""
 
 
-@tool
-@refusals_answered
+@built_in
 async def add_journal_entry(
     content: Annotated[str, Field(description="What happened or was learned, with dates.")],
     runtime: Runtime,
@@ -101,7 +98,6 @@ async def add_journal_entry(
     ] = None,
     tags: list[str] | Absent = None,
     source_entity: Annotated[str | Absent, Field(description="Whom it is from.")] = None,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Write an entry into the journal. A night makes long-term facts of what matters."""
     if not content.strip():
@@ -140,14 +136,12 @@ async def add_journal_entry(
     return answer(runtime, result, artifact={"written": written})
 
 
-@tool
-@refusals_answered
+@built_in
 async def review_journal(
     runtime: Runtime,
     query: Annotated[str | None, Field(description="Words that an entry should hold.")] = None,
     tags: Annotated[list[str] | None, Field(description="Tags of which it has any.")] = None,
     limit: int = 10,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Read the newest journal entries, newest first."""
     if limit < 1:
@@ -204,7 +198,7 @@ async def _basis(content: str, given: str | None, runtime: Runtime, collector: C
     """
     if _reflecting(runtime):
         return _Basis(None, TRUST["inference"])
-    entries = in_sight(runtime, settings_of(runtime.context), collector)
+    entries = in_sight(runtime, collector)
     beside, said = shown(runtime), grounds(entries)
     if is_courtesy(content) or beside.recalls(content, said):
         raise Refusal(RECALLED, WHERE_FROM)
@@ -272,8 +266,7 @@ LONGEST_OBSERVATION = 1_000
 THE_WORLD = "Profiles are about the world and its people, in the third person; not about you."
 
 
-@tool
-@refusals_answered
+@built_in
 async def update_entity_observation(
     entity: Annotated[str, Field(description="The person, place or thing, by its name.")],
     observation: Annotated[str, Field(description="One thing noticed, in the third person.")],
@@ -281,12 +274,11 @@ async def update_entity_observation(
     aliases: Annotated[
         list[str] | Absent, Field(description="Other names that were said to mean it.")
     ] = None,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Note in its profile what a person, place or thing is like."""
     settings, collector = settings_of(runtime.context), collector_of(runtime.config, runtime.store)
     name, text = _text(entity, "entity", LONGEST), _text(observation, "observation")
-    source = await _source(f"{name} {text}", runtime, settings, collector)
+    source = await _source(f"{name} {text}", runtime, collector)
     speaker = source["source_entity"] if "event" in source["tags"] else None
     _check(name, text, source, speaker, settings)
     _check_source(text, source, runtime, collector)
@@ -337,15 +329,13 @@ def _text(given: str, what: str, longest: int = LONGEST_OBSERVATION) -> str:
     return text
 
 
-async def _source(
-    text: str, runtime: Runtime, settings: Settings, collector: Collector
-) -> JournalEntry:
+async def _source(text: str, runtime: Runtime, collector: Collector) -> JournalEntry:
     """The observation's source, as a journal entry: no memory is without a source.
 
     In a tick it is the event. Of many entries in a night or an extraction it is the newest of those
     that share the most words with the observation.
     """
-    found = list(enumerate(in_sight(runtime, settings, collector)))
+    found = list(enumerate(in_sight(runtime, collector)))
     if not found:
         raise Refusal(
             "No event is in hand that it could stand on",

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
-from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
 from memory.errors import ModelError, Refusal
@@ -33,12 +32,11 @@ from memory.state import State
 from tools.answers import (
     Absent,
     Answer,
-    Reasoning,
     Runtime,
     answer,
+    built_in,
     event_of,
     now_of,
-    refusals_answered,
 )
 from tools.evidence import RECALLED, WHERE_FROM, grounds, heard_from_others, in_sight, shown
 from tools.origins import check_change, given_by, in_public, marks_of, other_sender
@@ -58,14 +56,12 @@ class Subtasks(BaseModel):
     subtasks: list[str] = Field(description="3-7 actionable subtasks, each one short sentence.")
 
 
-@tool
-@refusals_answered
+@built_in
 async def add_goal(
     description: Annotated[str, Field(description="What is to be reached, in one sentence.")],
     runtime: Runtime,
     priority: Priority = "medium",
     parent_id: Annotated[str | Absent, Field(description="The goal it is a subtask of.")] = None,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Add a goal whose progress can be tracked, or a subtask of one."""
     before = runtime.state["goals"]
@@ -92,8 +88,7 @@ async def add_goal(
     return answer(runtime, result, goals=goals.changed(before, after), goal_index=index + 1)
 
 
-@tool
-@refusals_answered
+@built_in
 async def update_goal(
     goal_id: GoalId,
     runtime: Runtime,
@@ -105,7 +100,6 @@ async def update_goal(
     description: Annotated[
         str | Absent, Field(description="Its new text, such as a new day.")
     ] = None,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Change a goal's text, status or progress; its parents follow."""
     before = after = runtime.state["goals"]
@@ -138,9 +132,8 @@ async def update_goal(
     return answer(runtime, result, **update)
 
 
-@tool
-@refusals_answered
-async def decompose_goal(goal_id: GoalId, runtime: Runtime, reasoning: Reasoning = None) -> Answer:
+@built_in
+async def decompose_goal(goal_id: GoalId, runtime: Runtime) -> Answer:
     """Break a goal down into 3-7 subtasks."""
     before = runtime.state["goals"]
     goals.known(_heard(runtime)["goals"], goal_id)
@@ -189,8 +182,11 @@ def _prompt(runtime: Runtime, goal: Goal) -> list[BaseMessage]:
         "goal_decompose",
         now=now_of(runtime).isoformat(),
     )
-    given, settings = made.state["projects"], made.settings
-    work = rendering.projects(given, settings, runtime.state["calibration"])
+    work = rendering.projects(
+        made.state["projects"],
+        tokens=made.settings.project_tokens,
+        calibration=runtime.state["calibration"],
+    )
     parts = [
         assembly.front(made, {"projects": rendering.block("projects", work)} if work else {}),
         prompt_lines.goal_to_split(goal["description"]),
@@ -206,14 +202,12 @@ REPLACE = "Replace the whole context instead."
 Key = Annotated[str, Field(description="Such as 'build_tavern'.")]
 
 
-@tool
-@refusals_answered
+@built_in
 async def create_project(
     project_key: Key,
     summary: Annotated[str, Field(description="What it is for, in one sentence.")],
     runtime: Runtime,
     initial_context: Annotated[str, Field(description="What is known and decided so far.")] = "",
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Create a project for work that spans sessions, and make it the active one."""
     before = runtime.state["projects"]
@@ -232,8 +226,8 @@ async def create_project(
     return answer(runtime, result, projects=after)
 
 
-@tool
-async def list_projects(runtime: Runtime, reasoning: Reasoning = None) -> Answer:
+@built_in
+async def list_projects(runtime: Runtime) -> Answer:
     """List all projects with summary and status, and say which one is active."""
     projects = _heard(runtime)["projects"]
     rows = [
@@ -251,8 +245,7 @@ async def list_projects(runtime: Runtime, reasoning: Reasoning = None) -> Answer
     return answer(runtime, result)
 
 
-@tool
-@refusals_answered
+@built_in
 async def swap_project(
     project_key: Key,
     runtime: Runtime,
@@ -260,7 +253,6 @@ async def swap_project(
         str | Absent, Field(description="What is new of the current project: joins its context.")
     ] = None,
     replace: Annotated[bool, Field(description=REPLACE)] = False,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Switch to another project: the current one is paused, the other's context comes back."""
     before = runtime.state["projects"]
@@ -279,8 +271,7 @@ async def swap_project(
     return answer(runtime, result, projects=after)
 
 
-@tool
-@refusals_answered
+@built_in
 async def update_project(
     runtime: Runtime,
     context_update: Annotated[str | Absent, Field(description="What is new.")] = None,
@@ -288,7 +279,6 @@ async def update_project(
         ProjectStatus | Absent, Field(description="paused and completed end the work on it.")
     ] = None,
     replace: Annotated[bool, Field(description=REPLACE)] = False,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Add to the active project's context, or pause or complete it, without switching."""
     before = runtime.state["projects"]
@@ -319,15 +309,13 @@ def _active(runtime: Runtime) -> Project | None:
     return projects["slots"].get(str(projects["active"]))
 
 
-@tool
-@refusals_answered
+@built_in
 async def add_session_memory(
     memory_type: Annotated[
         MemoryType, Field(description="pattern: how people behave; fact: all else.")
     ],
     content: Annotated[str, Field(description="One sentence in the third person.")],
     runtime: Runtime,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Keep a fact or pattern about people or the world in sight; never about you."""
     _check([content], runtime)
@@ -340,14 +328,12 @@ async def add_session_memory(
     return answer(runtime, result, session_memory=after)
 
 
-@tool
-@refusals_answered
+@built_in
 async def compact_session_memory(
     new_facts: Annotated[list[str], Field(description="All facts that are to stay.")],
     new_patterns: Annotated[list[str], Field(description="All patterns that are to stay.")],
     summary: Annotated[str, Field(description="What was consolidated, in one sentence.")],
     runtime: Runtime,
-    reasoning: Reasoning = None,
 ) -> Answer:
     """Replace the facts and patterns of session memory by fewer, consolidated ones."""
     _check([*new_facts, *new_patterns], runtime)
@@ -375,9 +361,7 @@ def _heard(runtime: Runtime) -> State:
 def _check(texts: Sequence[str], runtime: Runtime) -> None:
     memory, event = runtime.state["session_memory"], event_of(runtime)
     standing = [*memory["key_facts"], *memory["learned_patterns"]]
-    entries = in_sight(
-        runtime, settings_of(runtime.context), collector_of(runtime.config, runtime.store)
-    )
+    entries = in_sight(runtime, collector_of(runtime.config, runtime.store))
     said, beside = [*grounds(entries), *standing], shown(runtime)
     if event is not None:
         beside.own += heard_from_others(event["sender"], runtime)

@@ -1,6 +1,14 @@
 """Execution: what becomes of a model answer's tool calls, running them, and their results."""
 
-from tools.execution.calls import OfferedTool, misfit, offered, routed, storable, what_becomes_of
+from tools.execution.calls import (
+    OfferedTool,
+    misfit,
+    offered,
+    routed,
+    storable,
+    what_becomes_of,
+    with_calls,
+)
 from tools.execution.execute import Executed, as_answered, error_text, execute, innermost, refuse
 
 __all__ = [
@@ -16,4 +24,5 @@ __all__ = [
     "routed",
     "storable",
     "what_becomes_of",
+    "with_calls",
 ]

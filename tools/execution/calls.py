@@ -31,8 +31,9 @@ Fate = Literal["run", "ask", "delegate", "surplus", "second", "misfit", "barred"
 
 run: the tool runs. ask: a person is asked first. delegate: a sub-agent takes it. The others are
 refused: surplus beside the one call of a single action; the second dangerous call of a tick; a
-misfit of arguments and a dangerous tool, or arguments that cannot be read; barred by the tool
-itself; foreign if it rests on words of others than owners, and the settings refuse such calls.
+misfit of arguments and a dangerous tool or a sub-agent's task, or arguments that cannot be read;
+barred by the tool itself; foreign if it rests on words of others than owners, and the settings
+refuse such calls.
 """
 
 
@@ -67,16 +68,22 @@ def storable(message: AIMessage, place: str, used: Collection[str] = ()) -> AIMe
 def _direct(message: AIMessage) -> AIMessage:
     """`message` with the calls that `use_tool` stands for in its place."""
     meant = [_meant(call) for call in message.tool_calls]
-    if meant == message.tool_calls:
-        return message
+    return message if meant == message.tool_calls else with_calls(message, meant)
+
+
+def with_calls(message: AIMessage, calls: Sequence[ToolCall]) -> AIMessage:
+    """`message` with these calls; what its provider wrote of its own ones is made anew of them."""
     content = message.content
     if isinstance(content, list):
-        # The blocks that providers make of calls are made anew from `tool_calls`.
-        content = [one for one in content if not isinstance(one, dict) or one.get("type") == "text"]
+        content = [one for one in content if not isinstance(one, dict) or one.get("type") in _SAID]
     extra = {key: one for key, one in message.additional_kwargs.items() if key != "tool_calls"}
     return message.model_copy(
-        update={"tool_calls": meant, "content": content, "additional_kwargs": extra}
+        update={"tool_calls": [*calls], "content": content, "additional_kwargs": extra}
     )
+
+
+_SAID = ("text", "thinking", "redacted_thinking")
+"""Content blocks that stay beside other calls: words, and thoughts that a provider wants back."""
 
 
 def _completes(call: ToolCall) -> bool:
@@ -123,7 +130,7 @@ def what_becomes_of(
     if MALFORMED in call["args"]:
         return "misfit"
     if call["name"] == assistant.delegate_task.name:
-        return "delegate"
+        return "delegate" if misfit(offered_tool.tool, call["args"]) is None else "misfit"
     foreign = bool(offered_tool.foreign(call["args"]))
     if not offered_tool.kind.dangerous and not foreign:
         return "run"
@@ -179,10 +186,10 @@ class OfferedTool:
         """Whether it changes the state only: nothing happened if no checkpoint was written."""
         return bool((self.tool.metadata or {}).get("in_state"))
 
-    def difference(self, state: State, args: Mapping[str, Any]) -> str | None:
+    def difference(self, args: Mapping[str, Any]) -> str | None:
         """The change that a call would make, as a diff, if the tool can tell."""
         shown = (self.tool.metadata or {}).get("difference")
-        return str(shown(state, dict(args))) if callable(shown) else None
+        return None if shown is None else str(shown(self.state, args))
 
     def asks(self, pattern: PatternState) -> bool:
         """Whether a person is asked before it runs."""

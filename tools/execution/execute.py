@@ -27,7 +27,7 @@ from memory.errors import explained
 from memory.messages import REFUSED, marked
 from memory.models import MALFORMED, total
 from memory.records import CachedAnswer, CallRecord, Loop, ToolOutcome, Usage
-from memory.state import State, merge_by_id, merge_projects, state_problem
+from memory.state import State, held, merge_by_id, merge_projects, state_problem
 from memory.text import safe, shortened
 from tools.registry import BUILT_IN, ToolCategory, ToolKind, kind_of
 
@@ -112,7 +112,6 @@ async def execute(
     config: RunnableConfig,
     *,
     seconds: float,
-    now: datetime | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Executed:
     """Run `calls` one after the other; every call gets exactly one answer.
@@ -122,13 +121,12 @@ async def execute(
     that the model reads. Cancellation and an interrupt of the graph pass through; when the graph is
     resumed after such an interrupt, the calls before it run again.
 
-    `seconds`: a tool's time limit, unless it has its own; `now`: time for the expiry of cached
-    answers, UTC, by default the tick's; `clock`: monotonic, in seconds, for durations.
+    `seconds`: a tool's time limit, unless it has its own; `clock`: monotonic, in seconds, for
+    durations. Cached answers expire by the tick's time.
     """
     done = Executed()
     offered = {tool.name: tool for tool in tools}
-    context = state.get("context")
-    when = now or (datetime.fromisoformat(context["now"]) if context else None)
+    now = datetime.fromisoformat(held(state["context"])["now"])
     working = dict(state)
     for call in calls:
         began = clock()
@@ -137,7 +135,7 @@ async def execute(
         if answered is None:
             with telemetry.execute_tool(call["name"], call["id"]) as span:
                 answered = await _answered(
-                    call, offered[call["name"]], working, config, seconds, when
+                    call, offered[call["name"]], working, config, seconds, now
                 )
                 if answered.message.status == "error":
                     span.failed("tool_error")
@@ -185,13 +183,13 @@ async def _answered(
     working: dict[str, Any],
     config: RunnableConfig,
     seconds: float,
-    now: datetime | None,
+    now: datetime,
 ) -> _Answered:
     kind = kind_of(tool)
     # A tool that calls a model or an outside store takes as long as it takes.
     unbounded = kind.timeout is not None or kind.category == ToolCategory.ASYNC_REQUIRED
     limit = kind.timeout if unbounded else seconds
-    if kind.cache is None or now is None:
+    if kind.cache is None:
         return await _run(call, tool, working, config, limit)
     key = cache_key(tool.name, call["args"], kind, working)
     cache, tick = working.get("tool_cache") or {}, working.get("tick", 0)

@@ -18,7 +18,6 @@ from memory.messages import (
     data_in,
     event_text,
     front_of,
-    mark_of,
     prompt_lines,
     unescaped,
 )
@@ -106,7 +105,6 @@ class Prompt:
 def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
     """Cut the messages at the newest human one. Without one, the event in hand is empty."""
     # A prompt component of the user's is nothing that somebody said.
-    messages = [message for message in messages if "component" not in mark_of(message)]
     places = [at for at, message in enumerate(messages) if isinstance(message, HumanMessage)]
     at = places[-1] if places else len(messages)
     newest = messages[at] if places else HumanMessage("")

@@ -7,13 +7,14 @@ from itertools import count
 from typing import Annotated, Any
 
 import pytest
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, StructuredTool, tool
 from langgraph.errors import GraphInterrupt
 from langgraph.types import Command, interrupt
 from pydantic import Field
 
-from tests.support.executing import executed, wanted
+from tests.support.tool_calls import executed, wanted
+from tools.execution.calls import with_calls
 from tools.execution.execute import LONGEST_ANSWER, MOST_ARGUMENTS, Executed, refuse
 from tools.registry import BUILT_IN, registered
 
@@ -220,6 +221,22 @@ async def test_every_call_is_recorded_with_its_reason_and_its_time() -> None:
     keys = ("name", "args", "reasoning", "ok", "error")
     same = {"duration_ms": 250, "cached": False}
     assert done.calls == [{**dict(zip(keys, one, strict=True)), **same} for one in recorded]
+
+
+def test_other_calls_take_the_place_of_those_that_a_provider_wrote_into_the_content() -> None:
+    said: list[str | dict[str, Any]] = [
+        {"type": "thinking", "thinking": "Hm.", "signature": "x"},
+        {"type": "text", "text": "I rename it."},
+    ]
+    written: list[str | dict[str, Any]] = [
+        {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 1}},
+        {"type": "function_call", "call_id": "c1", "name": "add", "arguments": '{"a": 1}'},
+    ]
+    raw = {"tool_calls": [{"id": "c1"}], "refusal": None}
+    asked = AIMessage([*said, *written], tool_calls=[wanted("add", a=1)], additional_kwargs=raw)
+    after = with_calls(asked, [wanted("add", a=2)])
+    assert (after.content, after.additional_kwargs) == (said, {"refusal": None})
+    assert [one["args"] for one in after.tool_calls] == [{"a": 2}]
 
 
 def test_refused_calls_are_answered_and_recorded() -> None:

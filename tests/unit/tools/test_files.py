@@ -15,7 +15,7 @@ from langchain_core.tools import BaseTool
 from memory.errors import InputError
 from memory.records import Scope
 from memory.runtime import KEY, Resources
-from tests.support.executing import executed, wanted
+from tests.support.tool_calls import executed, wanted
 from tools.extensions import LONGEST_READ, _Guard, folder_of, folder_tools
 from tools.registry import ToolCategory, kind_of
 

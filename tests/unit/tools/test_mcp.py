@@ -13,7 +13,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 import tools.extensions
 from memory.errors import InputError
 from tests.support import mcp_server
-from tests.support.executing import executed, wanted
+from tests.support.tool_calls import executed, wanted
 from tools.extensions import mcp_tools
 from tools.registry import ToolCategory, checked_tools, kind_of
 

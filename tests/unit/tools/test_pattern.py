@@ -18,7 +18,6 @@ from tools.policy import (
     assessment_pattern,
     context_pattern,
     meet,
-    narrowed,
     narrower,
     select_execution_pattern,
     static_pattern,
@@ -261,13 +260,3 @@ def test_the_categories_of_a_context_are_kept_in_a_fixed_order() -> None:
     pattern = select_execution_pattern(Settings(), context)
     assert pattern["allowed_categories"] == ["safe_chain", "terminal"]
     assert pattern["source_layers"]["allowed_categories"] == "context"
-
-
-def test_a_kept_pattern_stays_narrow_and_narrows_further_under_stricter_settings() -> None:
-    context = CONTEXTS["tick_event"]
-    kept = select_execution_pattern(Settings(), context, SINGLE_ACTION)
-    assert narrowed(kept, Settings(), context) == kept
-    wide = select_execution_pattern(Settings(), context)
-    strict = narrowed(wide, Settings(max_iterations_per_tick=2), context)
-    assert (strict["max_iterations"], strict["source_layers"]["max_iterations"]) == (2, "static")
-    assert strict["mode"] == wide["mode"]

@@ -24,10 +24,10 @@ CALL = "call-update_system_prompt"
 QUESTION = "ask_1"
 
 
-def written(*texts: str, keep: int = KEPT) -> AssistantPrompt:
+def written(*texts: str) -> AssistantPrompt:
     prompt = EMPTY
     for text in texts:
-        prompt = changed(prompt, text, at=NOW, reason="asked for", by="local", keep=keep)
+        prompt = changed(prompt, text, at=NOW, reason="asked for", by="local")
     return prompt
 
 
@@ -45,7 +45,6 @@ def test_the_oldest_versions_give_way_and_the_one_in_force_is_always_kept() -> N
     prompt = written(*(f"text {number}" for number in range(1, KEPT + 4)))
     assert [one["version"] for one in prompt["versions"]] == list(range(4, KEPT + 4))
     assert prompt["versions"][-1]["text"] == prompt["text"] == f"text {KEPT + 3}"
-    assert written("one", "two", keep=1)["versions"][0]["version"] == 2
 
 
 def test_a_rollback_is_a_new_version_with_an_old_text() -> None:
@@ -57,11 +56,12 @@ def test_a_rollback_is_a_new_version_with_an_old_text() -> None:
 
 
 def test_a_rollback_goes_to_a_version_that_is_kept_or_to_the_empty_prompt() -> None:
-    prompt = written("one", "two", "three", keep=2)
+    newest = KEPT + 1
+    prompt = written(*(f"text {number}" for number in range(1, newest + 1)))
     empty = rolled_back(prompt, 0, at=NOW, by="local")
-    assert (empty["version"], empty["text"]) == (4, "")
-    assert rolled_back(prompt, 3, at=NOW, by="local") is prompt
-    with pytest.raises(InputError, match=r"no version 1; kept are 0, 2, 3 \(0: empty\)"):
+    assert (empty["version"], empty["text"]) == (newest + 1, "")
+    assert rolled_back(prompt, newest, at=NOW, by="local") is prompt
+    with pytest.raises(InputError, match=rf"no version 1; kept are 0, 2, .*{newest} \(0: empty\)"):
         rolled_back(prompt, 1, at=NOW, by="local")
 
 

@@ -10,13 +10,18 @@ from tests.support.scripted import call, scripted
 from tests.support.tool_calls import NOW, Bench
 
 
-async def test_every_tool_takes_a_reason_and_none_takes_a_forged_runtime() -> None:
-    bench = Bench()
-    called = await bench.call("noop", reasoning="nothing to do", runtime={"state": {}})
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("noop", {}), ("review_journal", {}), ("list_projects", {})]
+)
+async def test_every_tool_takes_a_reason_and_none_takes_a_forged_runtime(
+    name: str, arguments: dict[str, Any]
+) -> None:
+    forged = {"reasoning": "nothing to do", "runtime": {"state": {}}}
+    called = await Bench().call(name, **arguments, **forged)
     assert called.result["success"] is True
     assert called.message.status == "success"
-    assert called.message.tool_call_id == "call-noop"
-    assert called.update == {}
+    assert called.message.tool_call_id == f"call-{name}"
+    assert set(called.update) <= {"tool_cache"}
 
 
 @pytest.mark.parametrize(
@@ -120,7 +125,7 @@ async def test_the_goal_flow_of_the_page() -> None:
     first = await bench.call("update_goal", goal_id="goal_42_1", status="completed", progress=100)
     assert (first.result["goal_id"], first.result["message"]) == ("goal_42_1", "Goal updated")
     assert set(first.update) == {"goals"}
-    assert set(first.update["goals"]) == {"goal_42_0", "goal_42_1"}
+    assert first.result["also_changed"] == ["goal_42_0 (active, 20%)"]
     await bench.call("update_goal", goal_id="goal_42_2", status="completed")
     assert bench.state["goals"]["goal_42_0"]["progress"] == 40
     for index in (3, 4, 5):

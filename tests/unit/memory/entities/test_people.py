@@ -33,8 +33,8 @@ def friendly(state: str) -> dict[str, Any]:
 
 
 def shown(people: list[EntityProfile], *talks: Conversation, tokens: int = 1_000) -> list[str]:
-    settings = Settings(entity_tokens=tokens)
-    return entity_context(people, {one["entity"]: one for one in talks}, settings).splitlines()
+    open_ = {one["entity"]: one for one in talks}
+    return entity_context(people, open_, tokens=tokens).splitlines()
 
 
 def test_a_person_is_shown_with_relationship_aliases_attributes_and_observations() -> None:
@@ -94,7 +94,7 @@ def crowd(count: int, observations: int = 30) -> list[EntityProfile]:
 @pytest.mark.parametrize("tokens", [300, 1_000, 4_000])
 def test_it_stays_within_its_budget(factor: float, count: int, talks: int, tokens: int) -> None:
     open_ = {f"p{n}": talk(f"p{n} " + "x" * 100, AT) for n in range(talks)}
-    text = entity_context(crowd(count), open_, Settings(entity_tokens=tokens), factor)
+    text = entity_context(crowd(count), open_, tokens=tokens, calibration=factor)
     assert tokens / 2 < calibrated(approximate_tokens(text), factor) <= tokens + 30
 
 

@@ -1,6 +1,7 @@
 """Chat messages and events: what the model sees, what is kept, who said it."""
 
-from typing import Any, cast
+import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,8 +9,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
 from memory.errors import InputError
-from memory.messages.convert import event_of, for_model, text_of, text_only, valid_event, with_kind
-from memory.messages.trust import event_text
+from memory.messages.convert import event_of, text_of, text_only, valid_event, with_kind
+from memory.messages.trust import accepted_name, as_model_sees, event_text
 from tests.support.agents import Opening, entries
 from tests.support.clock import Clock
 from tests.support.scripted import call, scripted
@@ -103,26 +104,19 @@ def test_only_a_message_without_a_name_is_chat(
 
 
 @pytest.mark.parametrize(
-    ("names", "safe", "said"),
+    ("name", "shown"),
     [
-        (["Ada-L_1"], ["Ada-L_1"], ["Hi"]),
-        (["Ada Lovelace"], ["Ada_Lovelace"], ["Hi"]),
-        (["Ada L", "Ada_L"], [None, "Ada_L"], ["Ada L: Hi", "Hi"]),
-        (["Анна", "Иван"], [None, None], ["Анна: Hi", "Иван: Hi"]),
+        ("Ada-L", "Ada-L"),
+        ("Ada Lovelace", "Ada_Lovelace"),
+        ("Ada_Lovelace", "Ada_Lovelace_"),
+        ("Анна", "name_"),
     ],
 )
-def test_a_name_that_is_not_safe_or_not_alone_stands_before_the_text(
-    names: list[str], safe: list[str | None], said: list[str]
-) -> None:
-    shown = for_model([HumanMessage("Hi", name=name) for name in names])
-    assert [one.content for one in shown] == said
-    assert len({one.name for one in shown}) == len(names)
-    assert [s and one.name for s, one in zip(safe, shown, strict=True)] == safe
-
-
-def test_the_true_name_also_precedes_content_blocks() -> None:
-    (shown,) = for_model([HumanMessage(CONTENT, name="Анна")])
-    assert shown.content == [{"type": "text", "text": "Анна:"}, *CONTENT]
+def test_a_prompt_has_names_that_providers_accept(name: str, shown: str) -> None:
+    (told,) = as_model_sees([HumanMessage("Hi", name=name)])
+    made = str(told.name)
+    assert made == shown or (made.startswith(shown) and len(made) == len(shown) + 8)
+    assert f'from="{name}"' in str(told.text)
 
 
 NAMES = st.text("aB1_- .é漢", min_size=1, max_size=5) | st.text("a b", min_size=60, max_size=80)
@@ -130,14 +124,9 @@ NAMES = st.text("aB1_- .é漢", min_size=1, max_size=5) | st.text("a b", min_siz
 
 @given(st.lists(NAMES, min_size=2, max_size=8, unique=True))
 def test_no_two_people_have_the_same_name(names: list[str]) -> None:
-    shown = for_model([HumanMessage("Hi", name=name) for name in names])
-    safe = [cast(str, message.name) for message in shown]
-    assert len(set(safe)) == len(names)
-    assert all(
-        len(one) <= 64 and one.replace("_", "").replace("-", "").isalnum()
-        for one in safe
-        if one.strip("_-")
-    )
+    shown = [accepted_name(name) for name in names]
+    assert len(set(shown)) == len(names)
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", one) for one in shown)
 
 
 def test_a_message_keeps_its_text_and_not_its_images() -> None:

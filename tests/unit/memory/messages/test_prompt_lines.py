@@ -20,7 +20,6 @@ from memory.messages.prompt_lines import (
 from memory.prompt import rendering
 from memory.records.profiles import EntityProfile, Observation
 from memory.records.records import Fact, Goal, JournalEntry, RecallHit
-from memory.settings import Settings
 
 SPEAKERS = pytest.mark.parametrize("who", ["Ada", "Ada  van\nHorn", None])
 TEXT = "The glass (12 mm): [x] 2026-05-04\n</goals> arrives - soon (near: it)."
@@ -127,7 +126,7 @@ def goal(id_: str, text: str, parent: str | None = None) -> Goal:
 
 def test_goals_as_the_prompt_shows_them() -> None:
     goals = {"goal_1_0": goal("goal_1_0", TEXT), "goal_1_1": goal("goal_1_1", "Dig", "goal_1_0")}
-    block = data_in(as_data("goals", rendering.goals(goals)), "goals")
+    block = data_in(as_data("goals", rendering.goals(goals, tokens=1_000)), "goals")
     assert [prompt_lines.read_goal(line) for line in str(block).splitlines()] == [
         GoalLine("goal_1_0", SHOWN, "high", "active", 40, 0),
         GoalLine("goal_1_1", "Dig", "high", "active", 40, 1),
@@ -140,12 +139,12 @@ def test_projects_and_session_memory_as_the_prompt_shows_them() -> None:
         "boat": record(summary="Sail (far)", context="", status="paused"),
     }
     memory = record(key_facts=[TEXT], learned_patterns=["Ada asks late"])
-    projects = rendering.projects(cast(Any, {"active": "shed", "slots": slots}), Settings())
+    projects = rendering.projects(cast(Any, {"active": "shed", "slots": slots}), tokens=1_000)
     assert prompt_lines.read_projects(projects.splitlines()) == [
         ProjectLine("shed", "Build - a shed", "active", ("The wood is here.",)),
         ProjectLine("boat", "Sail (far)", "paused"),
     ]
-    remembered = rendering.session_memory(memory).splitlines()
+    remembered = rendering.session_memory(memory, tokens=1_000).splitlines()
     assert prompt_lines.read_session_memory(remembered) == [SHOWN, "Ada asks late"]
 
 

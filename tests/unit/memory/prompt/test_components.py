@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from graph.agent import open_agent
 from memory.errors import InputError
@@ -204,10 +203,9 @@ def test_a_wrong_template_is_refused_when_it_is_registered(content: Any, words: 
         {"token_budget": True},
         {"contexts": ("sleep_consolidate",)},
         {"contexts": ()},
-        {"role": "user"},
     ],
 )
-def test_a_budget_context_or_role_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
+def test_a_budget_or_context_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="'rules'"):
         component(1001, "rules", "text", **wrong)
 
@@ -271,24 +269,8 @@ def test_a_function_that_fails_fails_the_tick_and_is_named() -> None:
         made(component(1, "odd", lambda state: 7))  # type: ignore[arg-type, return-value]
 
 
-def test_a_component_beyond_the_history_is_a_message_in_its_place() -> None:
-    history: list[AnyMessage] = [HumanMessage("old"), AIMessage("reply")]
-    tick: list[AnyMessage] = [
-        HumanMessage("new"),
-        call("noop"),
-        ToolMessage("x", tool_call_id="c"),
-    ]
-    extra = [component(5001, "a", "A"), component(6500, "b", "B"), component(7999, "c", "C")]
-    assert {one.role for one in extra} == {"user"}
-    material, blocks = made(*extra)
-    assert set(blocks) == {"system_prompt", "character_context"}
-    late = assembly.late(material)
-    shown = assembly.placed([*history, *tick], late)
-    a, b, c = late[5001], late[6500], late[7999]
-    assert shown == [*history, a, tick[0], b, *tick[1:], c]
-    assert str(a.text) == '<component name="a">\nA\n</component>'
-
-
-def test_without_such_components_the_history_stays_as_it_is() -> None:
-    messages: list[AnyMessage] = [SystemMessage("s"), HumanMessage("new")]
-    assert assembly.placed(messages, assembly.late(made()[0])) == messages
+def test_a_component_beyond_the_history_is_a_block_behind_the_others() -> None:
+    material, _ = made(component(7999, "last", "{tick}"), component(5001, "a", "A"), guidelines="")
+    same, changing = assembly.parted(material)
+    assert [*same] == ["system_prompt", "character_context", "a"]
+    assert [*changing] == ["last"]

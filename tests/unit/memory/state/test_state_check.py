@@ -14,6 +14,7 @@ from memory.state.schema import State, fresh_state, merge_by_id, merge_projects
 from memory.state.validation import checked, kept_problem, report_so_far, state_problem
 from tests.support.scripted import calls
 from tests.support.tool_calls import loop_of, tick_state
+from tests.unit.tools.test_pattern import assessment
 
 
 def node(output: Any) -> Any:
@@ -133,7 +134,7 @@ def waiting() -> dict[str, Any]:
         },
         "event": {**event, "addressed": True},
         "classification": None,
-        "assessment": None,
+        "assessment": assessment(),
         "context": tick["context"],
         "pattern": tick["pattern"],
         "loop": loop_of(
@@ -162,11 +163,17 @@ EDITS: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
     (lambda one: one.update(messages=[{"type": "ai", "data": []}]), "messages: one cannot be read"),
     (lambda one: one["messages"][0].update(type="poem"), "messages: one cannot be read"),
     (lambda one: data(one, 1).update(additional_kwargs="x"), "messages: one cannot be read"),
-    (lambda one: data(one, 0).update(additional_kwargs={}), "messages: the human message lacks"),
-    (lambda one: data(one, 1).update(additional_kwargs={EVENT_KEY: 1}), "messages: the ai message"),
+    (
+        lambda one: data(one, 0).update(additional_kwargs={}),
+        "messages: one is no message of a tick",
+    ),
+    (
+        lambda one: data(one, 1).update(additional_kwargs={EVENT_KEY: 1}),
+        "messages: one is no message of a tick",
+    ),
     (
         lambda one: one["messages"].extend(messages_to_dict([RemoveMessage("m")])),
-        "messages: one is of type remove",
+        "messages: one is no message of a tick",
     ),
     (lambda one: one.update(messages=[]), "messages: no tool call is open"),
     (lambda one: one["messages"].pop(1), "messages: no tool call is open"),
