@@ -20,7 +20,7 @@ from memory.facts import SemanticMemory
 from memory.guards import OF_DATES, content, languages, negates, speaks_of_oneself
 from memory.messages import one_line
 from memory.night import record as night
-from memory.operations import undreamed_facts
+from memory.operations import facts_named, undreamed_facts
 from memory.records import (
     Briefing,
     Fact,
@@ -68,7 +68,7 @@ async def briefing_of(
     plans = await night.plans_of(store, scope, newest["id"])
     operations = with_values(plans.operations())
     facts = await _with_heirs(
-        await semantic.by_op(scope, _facts_named(operations)), semantic, scope
+        await semantic.by_op(scope, sorted(facts_named(operations))), semantic, scope
     )
     open_ = await pages.open_questions(store, semantic, scope)
     # Of what rests on a fact that is only contradicted, which is asked first.
@@ -259,16 +259,6 @@ def lines_of(briefing: Briefing) -> list[tuple[str, list[str]]]:
         ("Waiting", briefing["waiting"]),
     ]
     return [(heading, lines) for heading, lines in rows if lines]
-
-
-def _facts_named(operations: Sequence[Operation]) -> list[str]:
-    found: dict[str, None] = {}
-    for operation in operations:
-        if operation["kind"] in ("add_fact", "change_fact"):
-            found[operation["target"]] = None
-            if by := (operation["after"] or {}).get("superseded_by"):
-                found[by] = None
-    return list(found)
 
 
 async def _with_heirs(
