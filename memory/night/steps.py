@@ -245,29 +245,29 @@ async def night_in_hand(
 
     `entries`: also the journal entries that it began with, which compacting always reads.
     """
-    cursor, store, scope = state.get("night"), store_of(runtime), scope_of(config)
-    record = await night.load(store, scope, cursor["id"]) if cursor and cursor["id"] else None
-    if record is None:
+    cursor = state.get("night")
+    known = cursor and cursor["id"]
+    record = await night.load(store_of(runtime), scope_of(config), known) if known else None
+    if cursor is None or record is None:
         raise LookupError("no night is in hand")
-    wanted = record["pending"] if entries or "compacting" not in record["applied"] else []
-    found = await journal.read_many(store, scope, wanted) if wanted else {}
-    plans = await night.plans_of(store, scope, record["id"], found)
-    step = cursor["next"] if cursor else None
-    return in_context(state, runtime, config, record, plans, step=step)
+    return await in_context(state, runtime, config, record, step=cursor["next"], entries=entries)
 
 
-def in_context(
+async def in_context(
     state: State,
     runtime: Runtime[Settings],
     config: RunnableConfig,
     record: NightRecord,
-    plans: Plans,
     *,
     step: str | None = None,
+    entries: bool = False,
 ) -> NightContext:
-    """The context of a night whose record and plans were read already."""
+    """The context of a night whose record was read already; `entries`: see `night_in_hand`."""
     settings, resources = settings_of(runtime.context), resources_of(config)
     store, scope = store_of(runtime), scope_of(config)
+    wanted = record["pending"] if entries or "compacting" not in record["applied"] else []
+    found = await journal.read_many(store, scope, wanted) if wanted else {}
+    plans = await night.plans_of(store, scope, record["id"], found)
     return NightContext(state, config, settings, resources, store, scope, record, plans, step)
 
 
