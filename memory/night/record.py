@@ -11,7 +11,6 @@ undo all read the record and the plans.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast, overload
@@ -60,8 +59,6 @@ class Plans(Sequence[PlanRecord]):
         """`entries`: the journal entries that the night began with, by id, as stored."""
         self.entries = entries or {}
         self._plans = list[PlanRecord]()
-        self._by_key = dict[str, PlanRecord]()
-        self._by_step = defaultdict[str, list[PlanRecord]](list)
         self._decided = {phase: _Decided() for phase in (None, "compacting", "dreaming")}
         self._standing = dict(self.entries)
         self.extend(plans)
@@ -76,16 +73,11 @@ class Plans(Sequence[PlanRecord]):
     def __len__(self) -> int:
         return len(self._plans)
 
-    def __repr__(self) -> str:
-        return f"Plans({self._plans!r})"
-
     def extend(self, plans: Iterable[PlanRecord]) -> None:
         """Add later plans."""
         on_entries = list[Operation]()
         for plan in plans:
             self._plans.append(plan)
-            self._by_key[plan["key"]] = plan
-            self._by_step[plan["step"]].append(plan)
             self._decided[None].add(plan["operations"])
             new = self._decided[plan["phase"]].add(plan["operations"])
             if plan["phase"] == "compacting":
@@ -94,11 +86,11 @@ class Plans(Sequence[PlanRecord]):
 
     def with_key(self, key: str) -> PlanRecord | None:
         """The plan with this key, if there is one."""
-        return self._by_key.get(key)
+        return next((plan for plan in self._plans if plan["key"] == key), None)
 
-    def of(self, step: str) -> Sequence[PlanRecord]:
+    def of(self, step: str) -> list[PlanRecord]:
         """The plans of one step, in order."""
-        return self._by_step.get(step, ())
+        return [plan for plan in self._plans if plan["step"] == step]
 
     def next_order(self) -> int:
         """The position of the next plan in the night, from 0."""
