@@ -140,12 +140,10 @@ class NightContext:
         user, served = self.resources.user, self.resources.served
         return owners_of(self.settings, user=user, served=served)
 
-    async def ask(
-        self, messages: Sequence[BaseMessage], form: type[Form], *, mends: bool = False
-    ) -> tuple[Form, Usage]:
-        """Ask the model for an answer of this form, which may mend another. Raises ModelError."""
+    async def ask(self, messages: Sequence[BaseMessage], form: type[Form]) -> tuple[Form, Usage]:
+        """Ask the model for an answer of this form. Raises ModelError."""
         answer, usage = await self.resources.ask_for(messages, form, self.settings, self.config)
-        self.mending += usage["llm_calls"] - (not mends)
+        self.mending += usage["llm_calls"] - 1  # the others mend its form
         return answer, usage
 
     async def ask_again(
@@ -162,9 +160,10 @@ class NightContext:
             return Asked([first], usage)
         more = [AIMessage(first.model_dump_json()), HumanMessage(problem)]
         try:
-            second, spent = await self.ask([*messages, *more], form, mends=True)
+            second, spent = await self.ask([*messages, *more], form)
         except ModelError as error:
             return Asked([first], total(usage, in_vain(error)), f"asked again in vain: {error}")
+        self.mending += 1
         return Asked([first, second], total(usage, spent))
 
     async def recall(

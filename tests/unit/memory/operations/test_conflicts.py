@@ -44,8 +44,7 @@ async def night(memory: Memory) -> list[Operation]:
     profile, bergen = await memory.ada(), await memory.fact("bergen")
     assert profile is not None
     likes = [attribute_given("drink", "Likes tea.", ["o1"])]
-    made = consolidated(news(profile), likes, now=NOW, prune=True).operation
-    assert made is not None
+    made = consolidated(news(profile), likes, now=NOW, prune=True).operations
     scored = entry(E0, importance=7, scoring_method="llm")
     return [
         score_entry(entry(E0), 7, "scored"),
@@ -54,7 +53,7 @@ async def night(memory: Memory) -> list[Operation]:
         mark_entry(scored, "consolidated", "settled"),
         supersede_fact(bergen, "oslo", NOW, ["oslo"], "moved"),
         settle_fact("oslo", "seen"),
-        made,
+        *made,
         reflected(None, NOW),
         prune_entry(entry(E1), "old"),
     ]
@@ -114,9 +113,7 @@ async def test_a_changed_attribute_conflicts(memory: Memory) -> None:
     profile = await memory.ada()
     assert profile is not None
     other = [attribute_given("drink", "Likes cocoa.", ["o9"])]
-    made = consolidated(news(profile), other, now=LATER, prune=False).operation
-    assert made is not None
-    await memory.apply([made])
+    await memory.apply(consolidated(news(profile), other, now=LATER, prune=False).operations)
     assert await memory.conflicts(operations) == [ADA]
 
 

@@ -41,8 +41,7 @@ def each_kind() -> list[Operation]:
     facts = {"one": fact("one"), "other": fact("other", "Ada grows peas.")}
     profile = ada(*(observation(n) for n in range(1, 6)))
     likes = [attribute_given("drink", "Likes tea.", ["o1"])]
-    made = consolidated(news(profile), likes, now=NOW, prune=True).operation
-    assert made is not None
+    made = consolidated(news(profile), likes, now=NOW, prune=True).operations
     return [
         add_entry(entry("event_20260502_new"), "told"),
         score_entry(entry("event_20260502_e0"), 7, "scored"),
@@ -53,7 +52,7 @@ def each_kind() -> list[Operation]:
         settle_fact("one", "seen"),
         unlink("id-one", "gone", {"relation": "relates", "reason": "", "created": AT}, "gone"),
         noticed(TEA),
-        made,
+        *made,
         reflected(None, NOW),
     ]
 
