@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeGuard, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.store.base import BaseStore
@@ -89,13 +89,8 @@ class Asked(Generic[Form]):
 
     answers: list[Form]
     usage: Usage
-    problem: str | None = None
+    refused: Sequence[str] = ()
     """Why there is no second answer although the model was asked."""
-
-    @property
-    def refused(self) -> list[str]:
-        """The problem, as a plan keeps it."""
-        return [] if self.problem is None else [self.problem]
 
 
 Think = Callable[[], Awaitable[Thought]]
@@ -123,6 +118,8 @@ class NightContext:
     scope: Scope
     record: NightRecord
     plans: Plans
+    tell: Callable[[NightEvent], None] = lambda _: None
+    """Sends a progress event to the stream of the run."""
     step: str | None = None
     """The step of the last progress event."""
     mending: int = field(default=0, init=False)
@@ -162,7 +159,8 @@ class NightContext:
         try:
             second, spent = await self.ask([*messages, *more], form)
         except ModelError as error:
-            return Asked([first], total(usage, in_vain(error)), f"asked again in vain: {error}")
+            why = f"asked again in vain: {error}"
+            return Asked([first], total(usage, in_vain(error)), [why])
         self.mending += 1
         return Asked([first, second], total(usage, spent))
 
@@ -267,7 +265,8 @@ async def in_context(
     wanted = record["pending"] if entries or "compacting" not in record["applied"] else []
     found = await journal.read_many(store, scope, wanted) if wanted else {}
     plans = await night.plans_of(store, scope, record["id"], found)
-    return NightContext(state, config, settings, resources, store, scope, record, plans, step)
+    tell = runtime.stream_writer
+    return NightContext(state, config, settings, resources, store, scope, record, plans, tell, step)
 
 
 async def plan_batches(
@@ -326,7 +325,7 @@ async def plan(
     put = night.plan_put(context.scope, context.record["id"], made)
     await audit.write(context.store, context.scope, thought.log, visit=made["order"], also=[put])
     context.plans.extend([made])
-    tell_progress(context.record, context.plans, step, "progress")
+    tell_progress(context, step, "progress")
     return made
 
 
@@ -396,8 +395,8 @@ def _tell_step(context: NightContext, step: str) -> None:
     if step in (context.step, "settle"):  # settling is part of applying
         return
     if context.step is not None:
-        tell_progress(context.record, context.plans, context.step, "end")
-    tell_progress(context.record, context.plans, step, "begin")
+        tell_progress(context, context.step, "end")
+    tell_progress(context, step, "begin")
     context.step = step
 
 
@@ -438,33 +437,20 @@ def is_night_event(given: Any) -> TypeGuard[NightEvent]:
     return isinstance(given, Mapping) and given.get("type") == NIGHT and "step" in given
 
 
-def tell_progress(record: NightRecord, plans: Plans, step: str, event: Progress) -> None:
-    """Send a progress event to the stream of the current run, if there is one."""
-    from langgraph.runtime import get_runtime
-
-    try:
-        runtime = get_runtime()
-    except (RuntimeError, KeyError):
-        return
-    settings = settings_of(cast(Any, runtime.context))
-    runtime.stream_writer(event_of(record, plans, settings, step=step, event=event))
-
-
-def event_of(
-    record: NightRecord, plans: Plans, settings: Settings, *, step: str, event: Progress
-) -> NightEvent:
-    """The progress of a step. Pure."""
-    mine = plans.of(step)
+def tell_progress(context: NightContext, step: str, event: Progress) -> None:
+    """Send a progress event of a step."""
+    record, mine = context.record, context.plans.of(step)
     done = len(items_done(mine))
-    return {
+    told: NightEvent = {
         "type": "night",
         "night": record["id"],
         "dry_run": record["dry_run"],
         "step": step,
         "event": event,
         "done": done,
-        "of": done + items_left(step, record, plans, settings),
+        "of": done + items_left(step, record, context.plans, context.settings),
         "operations": sum(len(plan["operations"]) for plan in mine),
         "llm_calls": sum(plan["llm_calls"] for plan in mine),
         "tokens": sum(plan["tokens"] for plan in mine),
     }
+    context.tell(told)

@@ -42,16 +42,10 @@ from memory.storage import write_batch
 
 OPEN_UNDO = "open_undo"
 
-SWAPPED = (
-    *("score_entry", "mark_entry", "change_fact", "change_entity", "settle_fact", "reflected"),
-    "write_page",
-)
-"""Kinds whose inverse is the same kind with before and after exchanged."""
-
 DERIVED = ("settle_fact", "reflected", "write_page")
 """Kinds that no later night builds on: every night makes them anew."""
 
-OPPOSITE: dict[OperationKind, OperationKind] = {
+INVERSE: dict[OperationKind, OperationKind] = {
     "add_entry": "prune_entry",
     "prune_entry": "add_entry",
     "add_fact": "remove_fact",
@@ -62,7 +56,15 @@ OPPOSITE: dict[OperationKind, OperationKind] = {
     "remove_entity": "add_entity",
     "observe_entity": "unobserve_entity",
     "unobserve_entity": "observe_entity",
+    "score_entry": "score_entry",
+    "mark_entry": "mark_entry",
+    "change_fact": "change_fact",
+    "change_entity": "change_entity",
+    "settle_fact": "settle_fact",
+    "reflected": "reflected",
+    "write_page": "write_page",
 }
+"""The kind that takes an operation of another kind back, with before and after exchanged."""
 
 
 class UndoBegun(TypedDict):
@@ -141,12 +143,8 @@ def inverse(operations: Sequence[Operation]) -> list[Operation]:
 
 
 def _inverse(one: Operation) -> Operation | None:
-    kind: OperationKind
-    if one["kind"] in SWAPPED:
-        kind = one["kind"]
-    elif one["kind"] in OPPOSITE:
-        kind = OPPOSITE[one["kind"]]
-    else:
+    kind = INVERSE.get(one["kind"])
+    if kind is None:
         return None
     return {
         **one,
@@ -229,14 +227,11 @@ class CheckedTargets:
         if target in self.going and not self._stands(target):
             return True
         match one["kind"]:
-            case "score_entry" | "mark_entry":
-                entry = self.entries.get(target)
-                return entry is not None and apply.fields_after(entry, before, after) is not None
+            case "score_entry" | "mark_entry" | "change_fact":
+                record = self.entries.get(target) or self.facts.get(target)
+                return record is not None and apply.fields_after(record, before, after) is not None
             case "prune_entry":
                 return self.entries.get(target) in (None, before)
-            case "change_fact":
-                fact = self.facts.get(target)
-                return fact is not None and apply.fields_after(fact, before, after) is not None
             case "remove_fact":
                 return _untouched(self.facts.get(target), before)
             case "change_entity":

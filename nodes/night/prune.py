@@ -78,12 +78,6 @@ def _before(now: datetime, settings: Settings) -> str:
     return (now - timedelta(days=settings.prune_days)).isoformat()
 
 
-def _cited_by(operations: Iterable[Operation]) -> set[str]:
-    added = [operation for operation in operations if operation["kind"].startswith("add_")]
-    evidence = (id_ for one in added for id_ in (one["after"] or {}).get("evidence", []))
-    return {*(id_ for one in added for id_ in one["sources"]), *evidence}
-
-
 async def _going(
     entries: Sequence[JournalEntry],
     operations: Sequence[Operation],
@@ -100,7 +94,6 @@ async def _going(
     cited = await citations.cited_ids(
         old, operations, store=store, semantic=resources_of(config).semantic, scope=scope_of(config)
     )
-    cited |= _cited_by(operations)
     # Events of the current conversation may still be summarised, and then be cited.
     cited |= set(covered_events(state["messages"]))
     return prunable(
