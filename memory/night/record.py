@@ -234,11 +234,6 @@ async def unfinished(store: BaseStore, scope: Scope) -> NightRecord | None:
     return await load(store, scope, pointer.value["id"]) if pointer else None
 
 
-async def is_going(store: BaseStore, scope: Scope) -> bool:
-    """Whether a night was begun and not ended."""
-    return await unfinished(store, scope) is not None
-
-
 async def preview_wanted(store: BaseStore, scope: Scope) -> bool:
     """Whether a preview was requested and has not begun."""
     return await store.aget(scope.namespace(OPEN), "preview") is not None
@@ -246,7 +241,7 @@ async def preview_wanted(store: BaseStore, scope: Scope) -> bool:
 
 async def is_due(store: BaseStore, scope: Scope) -> bool:
     """Whether the next run begins a preview or goes on with a night."""
-    return await preview_wanted(store, scope) or await is_going(store, scope)
+    return await preview_wanted(store, scope) or await unfinished(store, scope) is not None
 
 
 async def want_preview(store: BaseStore, scope: Scope) -> None:

@@ -8,6 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from memory.errors import ModelError
+from memory.models.client import CORRECTIONS
 from memory.records.records import Fact, JournalEntry
 from memory.settings import Settings
 from tests.support.agents import (
@@ -603,3 +604,15 @@ async def test_attributes_that_can_be_used_stay_where_the_call_to_mend_others_fa
     assert [name for one in changed for name in one["attributes"]] == ["oven"]
     assert report["refused"][-1] == "asked again in vain: down"
     assert (report["left"], report["errors"]) == ({}, [])
+
+
+async def test_unusable_answers_count_towards_the_night_budget(
+    tmp_path: Path, clock: Clock
+) -> None:
+    asked = model(Dream=lambda *_: "No form at all.")
+    report, *_ = await night(tmp_path, clock, asked)
+    lines = {line["step"]: line for line in report["steps"]}
+    assert len(report["errors"]) == 1
+    assert lines["dream"]["llm_calls"] == 1 + CORRECTIONS
+    assert lines["dream"]["tokens"] > 0
+    assert sum(line["llm_calls"] for line in report["steps"]) == len(asked.calls)
