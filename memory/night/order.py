@@ -191,14 +191,6 @@ def model_is_down(plans: Sequence[PlanRecord]) -> bool:
     return len(failed) == 2 and all(failed)
 
 
-def left_over(record: NightRecord, plans: Plans, settings: Settings) -> bool:
-    """Whether a night that ended early leaves work to the next one."""
-    compacting = "compacting" not in record["applied"] or _compacting(plans, settings)
-    dreams = facts_left(record, plans) or entities_left(record, plans)
-    reflection = record.get("reflect") and not _reflected(plans)
-    return bool(compacting or dreams or reflection or not plans.of("prune"))
-
-
 def _compacting(plans: Plans, settings: Settings) -> str | None:
     if unscored(plans):
         return "score_importance"

@@ -18,11 +18,11 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from memory import journal
-from memory import operations as citations
 from memory.compaction import covered_events
 from memory.facts import Listing
 from memory.journal import names_project
 from memory.night import NightContext, Thought, night_in_hand, plan, proceed
+from memory.operations import cited_ids
 from memory.records import Goal, JournalEntry, Operation, Projects, mark_entry, prune_entry
 from memory.runtime import resources_of, scope_of
 from memory.settings import Settings
@@ -91,7 +91,7 @@ async def _going(
     old = [one for one in entries if one["importance"] <= settings.prune_importance]
     if not old:
         return []
-    cited = await citations.cited_ids(
+    cited = await cited_ids(
         old, operations, store=store, semantic=resources_of(config).semantic, scope=scope_of(config)
     )
     # Events of the current conversation may still be summarised, and then be cited.
