@@ -243,7 +243,7 @@ def unscored(plans: Plans) -> list[JournalEntry]:
 
 
 def to_score(
-    plans: Plans, *, size: int, tokens: int, owners: Collection[str] = ()
+    plans: Plans, *, size: int, tokens: int, owners: Collection[str]
 ) -> list[JournalEntry]:
     """The next batch to score, see `of_one_kind`; empty when there is none."""
     return _entry_batch(
@@ -275,7 +275,7 @@ def open_loops(plans: Plans) -> list[list[JournalEntry]]:
 
 
 def to_consolidate(
-    plans: Plans, *, min_importance: int, size: int, tokens: int, owners: Collection[str] = ()
+    plans: Plans, *, min_importance: int, size: int, tokens: int, owners: Collection[str]
 ) -> list[JournalEntry]:
     """The batch of the open loop, or the next new one, see `of_one_kind`; empty without any."""
     if loops := open_loops(plans):

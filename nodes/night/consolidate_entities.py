@@ -353,11 +353,7 @@ async def consolidate_entities(
     if joins := entities.joins(await context.pending_view().everyone()):
         gone = [one["target"] for one in joins if one["kind"] == "remove_entity"]
         await plan(context, "consolidate_entities", gone, partial(_thought_of, joins))
-    news = await _all_news(context)
-
-    async def next_jobs() -> list[Job]:
-        return _next_jobs(context, news)
-
+    next_jobs = partial(_next_jobs, context, await _all_news(context))
     return {"night": await plan_batches(context, "consolidate_entities", next_jobs)}
 
 
@@ -418,7 +414,7 @@ def news_of(
     )
 
 
-def _next_jobs(context: NightContext, news: Mapping[str, EntityNews]) -> list[Job]:
+async def _next_jobs(context: NightContext, news: Mapping[str, EntityNews]) -> list[Job]:
     """The next batch, and the entities to pass over because they are gone or have too little news.
 
     `news`: of the entities that were left when the visit began.

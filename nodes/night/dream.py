@@ -78,11 +78,7 @@ async def dream(state: State, runtime: Runtime[Settings], config: RunnableConfig
         found.values(), key=lambda fact: (-fact["importance"], fact["valid_from"], fact["op"])
     )
     order = [fact["op"] for fact in important_first]
-    last = await _compared_last(context)
-
-    async def next_jobs() -> list[Job]:
-        return await _next_jobs(context, order, last)
-
+    next_jobs = partial(_next_jobs, context, order, await _compared_last(context))
     return {"night": await plan_batches(context, "dream", next_jobs)}
 
 

@@ -345,7 +345,7 @@ async def _recalled(context: NightContext, questions: Sequence[str]) -> dict[str
 
 
 def insights_prompt(
-    found: Mapping[str, Sequence[RecallHit]], zone: tzinfo, inferred: Collection[str] = ()
+    found: Mapping[str, Sequence[RecallHit]], zone: tzinfo, inferred: Collection[str]
 ) -> list[BaseMessage]:
     """Each question with the memories near it, a memory under the same number everywhere.
 
