@@ -144,7 +144,7 @@ def test_a_look_at_ones_own_work_is_not_taken_for_anything() -> None:
 
 ROOF: Any = (
     *(("book", "medium", None), ("roof", "high", None), ("tiles", "high", "goal_1_1")),
-    *(("beams", "high", "goal_1_1"), ("fence", "high", None)),
+    *(("beams", "low", "goal_1_1"), ("fence", "high", None)),
 )
 
 
@@ -152,10 +152,10 @@ ROOF: Any = (
     ("ended", "chosen"),
     [
         ({}, "tiles"),
-        ({"goal_1_2": "completed"}, "beams"),
-        ({"goal_1_2": "completed", "goal_1_3": "abandoned"}, "fence"),
+        ({"goal_1_2": "completed"}, "fence"),
+        ({"goal_1_2": "completed", "goal_1_4": "abandoned"}, "book"),
+        ({"goal_1_2": "completed", "goal_1_4": "abandoned", "goal_1_0": "completed"}, "beams"),
         ({"goal_1_2": "abandoned", "goal_1_3": "abandoned"}, "roof"),
-        ({"goal_1_2": "completed", "goal_1_3": "completed", "goal_1_4": "abandoned"}, "book"),
     ],
 )
 def test_the_goal_in_hand_is_the_most_important_open_one_with_nothing_open_below(
