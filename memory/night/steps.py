@@ -207,33 +207,6 @@ class NightContext:
         """Operation ids of the facts that the night adds."""
         return [one["target"] for one in self.plans.operations() if one["kind"] == "add_fact"]
 
-    async def without_own_facts(self) -> Changes:
-        """Memory without the facts that this night adds, with entries scored as by now.
-
-        For recalls within a night. A night has stored those facts and a preview has not, but both
-        must find the same. Facts of earlier nights are as this night leaves them.
-        """
-        operations, own = self.plans.operations(), self.added_facts()
-        added = await self.resources.semantic.by_op(self.scope, own)
-        hidden = {fact["id"]: None for op, fact in added.items() if fact["op"] == op}
-        on_earlier = {one["target"] for one in operations if one["kind"] == "change_fact"}
-        earlier = await self.resources.semantic.by_op(self.scope, sorted(on_earlier - set(own)))
-        scored = self.entries_after(self.plans.entries.values())
-        return Changes(
-            {**Changes.of(operations, earlier).facts, **hidden},
-            {entry["id"]: entry["importance"] for entry in scored},
-        )
-
-    async def fallen_entries(self) -> set[str]:
-        """Entries of this night none of whose facts holds any more."""
-        after = await self.pending_view().facts(self.added_facts())
-        holding, cited = set[str](), set[str]()
-        for fact in after.values():
-            cited.update(fact["source_entries"])
-            if fact["invalid_at"] is None:
-                holding.update(fact["source_entries"])
-        return cited - holding
-
 
 async def night_in_hand(
     state: State, runtime: Runtime[Settings], config: RunnableConfig, *, entries: bool = False
