@@ -67,6 +67,7 @@ from memory.night.steps import (
     plan,
     plan_batches,
     proceed,
+    thought_of,
 )
 from memory.night.undo import (
     OPEN_UNDO,
@@ -148,6 +149,7 @@ __all__ = [
     "step_lines",
     "stopped",
     "take_back",
+    "thought_of",
     "to_consolidate",
     "to_score",
     "undo_conflicts",

@@ -96,6 +96,11 @@ class Asked(Generic[Form]):
 Think = Callable[[], Awaitable[Thought]]
 
 
+async def thought_of(operations: Sequence[Operation] = ()) -> Thought:
+    """A decision that takes no model."""
+    return Thought(operations=[*operations])
+
+
 class Job(NamedTuple):
     """One batch of a step."""
 

@@ -40,6 +40,7 @@ from memory.night import (
     plan,
     plan_batches,
     ripe,
+    thought_of,
     unread,
 )
 from memory.records import (
@@ -352,7 +353,7 @@ async def consolidate_entities(
     context = await night_in_hand(state, runtime, config)
     if joins := entities.joins(await context.pending_view().everyone()):
         gone = [one["target"] for one in joins if one["kind"] == "remove_entity"]
-        await plan(context, "consolidate_entities", gone, partial(_thought_of, joins))
+        await plan(context, "consolidate_entities", gone, partial(thought_of, joins))
     next_jobs = partial(_next_jobs, context, await _all_news(context))
     return {"night": await plan_batches(context, "consolidate_entities", next_jobs)}
 
@@ -432,11 +433,7 @@ async def _next_jobs(context: NightContext, news: Mapping[str, EntityNews]) -> l
     ids = [one.profile["id"] for one in batch]
     jobs = [Job(ids, partial(_think, context, batch))] if batch else []
     gone = [id_ for id_ in left if id_ not in news]
-    return [*jobs, Job(gone, _thought_of)] if gone else jobs
-
-
-async def _thought_of(operations: Sequence[Operation] = ()) -> Thought:
-    return Thought(operations=[*operations])
+    return [*jobs, Job(gone, thought_of)] if gone else jobs
 
 
 async def _think(context: NightContext, batch: Sequence[EntityNews]) -> Thought:
