@@ -177,8 +177,8 @@ def of_compaction(
     at: datetime,
     tick: int | None,
     model: str,
-    by: str = "summary",
-    error: str | None = None,
+    by: str,
+    error: str | None,
 ) -> AuditEntry:
     """The old part of the history was replaced, `by` a summary or an extract, kept in `archive`."""
     detail = {"messages": messages, "by": by} | ({"error": safe(error)} if error else {})

@@ -456,7 +456,7 @@ class _Visit:
                 answered=next(
                     (t for t in parked_ticks(self.state) if t["question"]["id"] in answers), None
                 ),
-                night_going=await night.is_going(self.store, self.scope),
+                night_going=await night.unfinished(self.store, self.scope) is not None,
                 sleep_asked=self.sleep_asked,
                 autonomous=self.autonomous,
                 tick_asked=self.tick_asked,

@@ -191,14 +191,6 @@ def model_is_down(plans: Sequence[PlanRecord]) -> bool:
     return len(failed) == 2 and all(failed)
 
 
-def left_over(record: NightRecord, plans: Plans, settings: Settings) -> bool:
-    """Whether a night that ended early leaves work to the next one."""
-    compacting = "compacting" not in record["applied"] or _compacting(plans, settings)
-    dreams = facts_left(record, plans) or entities_left(record, plans)
-    reflection = record.get("reflect") and not _reflected(plans)
-    return bool(compacting or dreams or reflection or not plans.of("prune"))
-
-
 def _compacting(plans: Plans, settings: Settings) -> str | None:
     if unscored(plans):
         return "score_importance"
@@ -251,7 +243,7 @@ def unscored(plans: Plans) -> list[JournalEntry]:
 
 
 def to_score(
-    plans: Plans, *, size: int, tokens: int, owners: Collection[str] = ()
+    plans: Plans, *, size: int, tokens: int, owners: Collection[str]
 ) -> list[JournalEntry]:
     """The next batch to score, see `of_one_kind`; empty when there is none."""
     return _entry_batch(
@@ -283,7 +275,7 @@ def open_loops(plans: Plans) -> list[list[JournalEntry]]:
 
 
 def to_consolidate(
-    plans: Plans, *, min_importance: int, size: int, tokens: int, owners: Collection[str] = ()
+    plans: Plans, *, min_importance: int, size: int, tokens: int, owners: Collection[str]
 ) -> list[JournalEntry]:
     """The batch of the open loop, or the next new one, see `of_one_kind`; empty without any."""
     if loops := open_loops(plans):

@@ -21,7 +21,7 @@ from langgraph.store.base import BaseStore
 from memory import entities
 from memory.entities import Subject
 from memory.facts import Listing, Row, SemanticMemory, Vector
-from memory.operations import dependents_of, fact_from, facts_after
+from memory.operations import apply, dependents_of, fact_from, facts_after
 from memory.records import EntityProfile, Fact, FactDraft, Operation, Scope, part_id, with_values
 from memory.text import term_set
 
@@ -35,7 +35,6 @@ MOST_WORDS = 8
 """Words of a fact in the search for its neighbours. The ranking weighs all shared words."""
 
 _WORD = re.compile(r"\w+")
-ON_FACTS = ("add_fact", "change_fact", "remove_fact")
 
 RECENT = 2_000
 """Facts that a night reads: of those last written, of each busy entity, of all others together. A
@@ -74,7 +73,7 @@ class PendingView:
         new = list(islice(operations, len(self._operations), None))
         self._operations += new
         for operation in with_values(new):
-            if operation["kind"] not in ON_FACTS:
+            if operation["kind"] not in apply.ON_FACTS:
                 continue
             on = self._on.setdefault(operation["target"], [])
             on.append(operation)

@@ -60,9 +60,8 @@ class Plans(Sequence[PlanRecord]):
         """`entries`: the journal entries that the night began with, by id, as stored."""
         self.entries = entries or {}
         self._plans = list[PlanRecord]()
-        self._by_key = dict[str, PlanRecord]()
-        self._by_step = defaultdict[str, list[PlanRecord]](list)
-        self._decided = {phase: _Decided() for phase in (None, "compacting", "dreaming")}
+        self._decided: dict[str | None, dict[str, Operation]] = defaultdict(dict)
+        """By phase, and by operation id: of two operations with one id the first counts."""
         self._standing = dict(self.entries)
         self.extend(plans)
 
@@ -81,55 +80,34 @@ class Plans(Sequence[PlanRecord]):
 
     def extend(self, plans: Iterable[PlanRecord]) -> None:
         """Add later plans."""
-        on_entries = list[Operation]()
+        known = len(self._decided["compacting"])
         for plan in plans:
             self._plans.append(plan)
-            self._by_key[plan["key"]] = plan
-            self._by_step[plan["step"]].append(plan)
-            self._decided[None].add(plan["operations"])
-            new = self._decided[plan["phase"]].add(plan["operations"])
-            if plan["phase"] == "compacting":
-                on_entries += new
-        self._standing = entries_after(self._standing, on_entries)
+            for one in plan["operations"]:
+                self._decided[None].setdefault(one["id"], one)
+                self._decided[plan["phase"]].setdefault(one["id"], one)
+        self._standing = entries_after(self._standing, self.operations("compacting")[known:])
 
     def with_key(self, key: str) -> PlanRecord | None:
         """The plan with this key, if there is one."""
-        return self._by_key.get(key)
+        return next((plan for plan in self._plans if plan["key"] == key), None)
 
-    def of(self, step: str) -> Sequence[PlanRecord]:
+    def of(self, step: str) -> list[PlanRecord]:
         """The plans of one step, in order."""
-        return self._by_step.get(step, ())
+        return [plan for plan in self._plans if plan["step"] == step]
 
     def next_order(self) -> int:
         """The position of the next plan in the night, from 0."""
         return max((plan["order"] for plan in self._plans), default=-1) + 1
 
-    def operations(self, phase: str | None = None) -> Sequence[Operation]:
+    def operations(self, phase: str | None = None) -> list[Operation]:
         """All operations, or those of one phase, in order, each once."""
-        return self._decided[phase].operations
+        return list(self._decided[phase].values())
 
     def pending(self) -> list[JournalEntry]:
         """The night's entries that compacting has not settled, with the changes decided so far."""
         standing = (self._standing[id_] for id_ in self.entries if id_ in self._standing)
         return [entry for entry in standing if entry["consolidation"] == "pending"]
-
-
-class _Decided:
-    """Operations in order, each once."""
-
-    def __init__(self) -> None:
-        self.operations = list[Operation]()
-        self._known = set[str]()
-
-    def add(self, operations: Iterable[Operation]) -> list[Operation]:
-        """Add operations; return the new ones."""
-        new = []
-        for operation in operations:
-            if operation["id"] not in self._known:
-                self._known.add(operation["id"])
-                new.append(operation)
-        self.operations += new
-        return new
 
 
 def new_night(
@@ -202,7 +180,7 @@ def report_of(record: NightRecord, plans: Plans) -> NightReport:
         "complete": record["complete"],
         "held": record["held"],
         "steps": record["steps"] or step_lines(plans),
-        "operations": list(plans.operations()),
+        "operations": plans.operations(),
         "errors": record["errors"],
         **results_of(plans),
         "status": status_told(record),
@@ -256,11 +234,6 @@ async def unfinished(store: BaseStore, scope: Scope) -> NightRecord | None:
     return await load(store, scope, pointer.value["id"]) if pointer else None
 
 
-async def is_going(store: BaseStore, scope: Scope) -> bool:
-    """Whether a night was begun and not ended."""
-    return await unfinished(store, scope) is not None
-
-
 async def preview_wanted(store: BaseStore, scope: Scope) -> bool:
     """Whether a preview was requested and has not begun."""
     return await store.aget(scope.namespace(OPEN), "preview") is not None
@@ -268,7 +241,7 @@ async def preview_wanted(store: BaseStore, scope: Scope) -> bool:
 
 async def is_due(store: BaseStore, scope: Scope) -> bool:
     """Whether the next run begins a preview or goes on with a night."""
-    return await preview_wanted(store, scope) or await is_going(store, scope)
+    return await preview_wanted(store, scope) or await unfinished(store, scope) is not None
 
 
 async def want_preview(store: BaseStore, scope: Scope) -> None:
@@ -318,27 +291,16 @@ async def reduce_old(store: BaseStore, scope: Scope, *, keep: int) -> str | None
     night began that can be undone; None while all of them can.
     """
     known = await records(store, scope)
-    for record in to_reduce(known, keep=keep):
-        plans = [_reduced(plan) for plan in await plans_of(store, scope, record["id"])]
-        puts = [plan_put(scope, record["id"], plan) for plan in plans]
-        await write_batch(store, [*puts, record_put(scope, {**record, "reduced": True})])
-    applied = _applied(known)
-    return applied[-max(keep, 1)]["started"] if len(applied) > keep else None
-
-
-def _applied(records: Sequence[NightRecord]) -> list[NightRecord]:
-    return [one for one in records if one["applied"] and not one["dry_run"]]
-
-
-def to_reduce(records: Sequence[NightRecord], *, keep: int) -> list[NightRecord]:
-    """The ended nights among `records` (oldest first) that are too old to be undone. Pure."""
-    applied = [one["id"] for one in _applied(records)]
+    applied = [one for one in known if one["applied"] and not one["dry_run"]]
     if len(applied) <= keep:
-        return []
-    last = applied[len(applied) - keep - 1]
-    ids = [one["id"] for one in records]
-    old = records[: ids.index(last) + 1]
-    return [one for one in old if one["ended"] and not one.get("reduced")]
+        return None
+    too_old = known[: known.index(applied[-keep - 1]) + 1]
+    for record in too_old:
+        if record["ended"] and not record.get("reduced"):
+            plans = [_reduced(plan) for plan in await plans_of(store, scope, record["id"])]
+            puts = [plan_put(scope, record["id"], plan) for plan in plans]
+            await write_batch(store, [*puts, record_put(scope, {**record, "reduced": True})])
+    return applied[-max(keep, 1)]["started"]
 
 
 def _reduced(plan: PlanRecord) -> PlanRecord:

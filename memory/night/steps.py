@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeGuard, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.store.base import BaseStore
@@ -89,16 +89,16 @@ class Asked(Generic[Form]):
 
     answers: list[Form]
     usage: Usage
-    problem: str | None = None
+    refused: Sequence[str] = ()
     """Why there is no second answer although the model was asked."""
-
-    @property
-    def refused(self) -> list[str]:
-        """The problem, as a plan keeps it."""
-        return [] if self.problem is None else [self.problem]
 
 
 Think = Callable[[], Awaitable[Thought]]
+
+
+async def thought_of(operations: Sequence[Operation] = ()) -> Thought:
+    """A decision that takes no model."""
+    return Thought(operations=[*operations])
 
 
 class Job(NamedTuple):
@@ -123,6 +123,8 @@ class NightContext:
     scope: Scope
     record: NightRecord
     plans: Plans
+    tell: Callable[[NightEvent], None] = lambda _: None
+    """Sends a progress event to the stream of the run."""
     step: str | None = None
     """The step of the last progress event."""
     mending: int = field(default=0, init=False)
@@ -140,12 +142,10 @@ class NightContext:
         user, served = self.resources.user, self.resources.served
         return owners_of(self.settings, user=user, served=served)
 
-    async def ask(
-        self, messages: Sequence[BaseMessage], form: type[Form], *, mends: bool = False
-    ) -> tuple[Form, Usage]:
-        """Ask the model for an answer of this form, which may mend another. Raises ModelError."""
+    async def ask(self, messages: Sequence[BaseMessage], form: type[Form]) -> tuple[Form, Usage]:
+        """Ask the model for an answer of this form. Raises ModelError."""
         answer, usage = await self.resources.ask_for(messages, form, self.settings, self.config)
-        self.mending += usage["llm_calls"] - (not mends)
+        self.mending += usage["llm_calls"] - 1  # the others mend its form
         return answer, usage
 
     async def ask_again(
@@ -162,9 +162,11 @@ class NightContext:
             return Asked([first], usage)
         more = [AIMessage(first.model_dump_json()), HumanMessage(problem)]
         try:
-            second, spent = await self.ask([*messages, *more], form, mends=True)
+            second, spent = await self.ask([*messages, *more], form)
         except ModelError as error:
-            return Asked([first], total(usage, in_vain(error)), f"asked again in vain: {error}")
+            why = f"asked again in vain: {error}"
+            return Asked([first], total(usage, in_vain(error)), [why])
+        self.mending += 1
         return Asked([first, second], total(usage, spent))
 
     async def recall(
@@ -210,33 +212,6 @@ class NightContext:
         """Operation ids of the facts that the night adds."""
         return [one["target"] for one in self.plans.operations() if one["kind"] == "add_fact"]
 
-    async def without_own_facts(self) -> Changes:
-        """Memory without the facts that this night adds, with entries scored as by now.
-
-        For recalls within a night. A night has stored those facts and a preview has not, but both
-        must find the same. Facts of earlier nights are as this night leaves them.
-        """
-        operations, own = self.plans.operations(), self.added_facts()
-        added = await self.resources.semantic.by_op(self.scope, own)
-        hidden = {fact["id"]: None for op, fact in added.items() if fact["op"] == op}
-        on_earlier = {one["target"] for one in operations if one["kind"] == "change_fact"}
-        earlier = await self.resources.semantic.by_op(self.scope, sorted(on_earlier - set(own)))
-        scored = self.entries_after(self.plans.entries.values())
-        return Changes(
-            {**Changes.of(operations, earlier).facts, **hidden},
-            {entry["id"]: entry["importance"] for entry in scored},
-        )
-
-    async def fallen_entries(self) -> set[str]:
-        """Entries of this night none of whose facts holds any more."""
-        after = await self.pending_view().facts(self.added_facts())
-        holding, cited = set[str](), set[str]()
-        for fact in after.values():
-            cited.update(fact["source_entries"])
-            if fact["invalid_at"] is None:
-                holding.update(fact["source_entries"])
-        return cited - holding
-
 
 async def night_in_hand(
     state: State, runtime: Runtime[Settings], config: RunnableConfig, *, entries: bool = False
@@ -245,30 +220,31 @@ async def night_in_hand(
 
     `entries`: also the journal entries that it began with, which compacting always reads.
     """
-    cursor, store, scope = state.get("night"), store_of(runtime), scope_of(config)
-    record = await night.load(store, scope, cursor["id"]) if cursor and cursor["id"] else None
-    if record is None:
+    cursor = state.get("night")
+    known = cursor and cursor["id"]
+    record = await night.load(store_of(runtime), scope_of(config), known) if known else None
+    if cursor is None or record is None:
         raise LookupError("no night is in hand")
-    wanted = record["pending"] if entries or "compacting" not in record["applied"] else []
-    found = await journal.read_many(store, scope, wanted) if wanted else {}
-    plans = await night.plans_of(store, scope, record["id"], found)
-    step = cursor["next"] if cursor else None
-    return in_context(state, runtime, config, record, plans, step=step)
+    return await in_context(state, runtime, config, record, step=cursor["next"], entries=entries)
 
 
-def in_context(
+async def in_context(
     state: State,
     runtime: Runtime[Settings],
     config: RunnableConfig,
     record: NightRecord,
-    plans: Plans,
     *,
     step: str | None = None,
+    entries: bool = False,
 ) -> NightContext:
-    """The context of a night whose record and plans were read already."""
+    """The context of a night whose record was read already; `entries`: see `night_in_hand`."""
     settings, resources = settings_of(runtime.context), resources_of(config)
     store, scope = store_of(runtime), scope_of(config)
-    return NightContext(state, config, settings, resources, store, scope, record, plans, step)
+    wanted = record["pending"] if entries or "compacting" not in record["applied"] else []
+    found = await journal.read_many(store, scope, wanted) if wanted else {}
+    plans = await night.plans_of(store, scope, record["id"], found)
+    tell = runtime.stream_writer
+    return NightContext(state, config, settings, resources, store, scope, record, plans, tell, step)
 
 
 async def plan_batches(
@@ -327,7 +303,7 @@ async def plan(
     put = night.plan_put(context.scope, context.record["id"], made)
     await audit.write(context.store, context.scope, thought.log, visit=made["order"], also=[put])
     context.plans.extend([made])
-    tell_progress(context.record, context.plans, step, "progress")
+    tell_progress(context, step, "progress")
     return made
 
 
@@ -397,8 +373,8 @@ def _tell_step(context: NightContext, step: str) -> None:
     if step in (context.step, "settle"):  # settling is part of applying
         return
     if context.step is not None:
-        tell_progress(context.record, context.plans, context.step, "end")
-    tell_progress(context.record, context.plans, step, "begin")
+        tell_progress(context, context.step, "end")
+    tell_progress(context, step, "begin")
     context.step = step
 
 
@@ -439,33 +415,20 @@ def is_night_event(given: Any) -> TypeGuard[NightEvent]:
     return isinstance(given, Mapping) and given.get("type") == NIGHT and "step" in given
 
 
-def tell_progress(record: NightRecord, plans: Plans, step: str, event: Progress) -> None:
-    """Send a progress event to the stream of the current run, if there is one."""
-    from langgraph.runtime import get_runtime
-
-    try:
-        runtime = get_runtime()
-    except (RuntimeError, KeyError):
-        return
-    settings = settings_of(cast(Any, runtime.context))
-    runtime.stream_writer(event_of(record, plans, settings, step=step, event=event))
-
-
-def event_of(
-    record: NightRecord, plans: Plans, settings: Settings, *, step: str, event: Progress
-) -> NightEvent:
-    """The progress of a step. Pure."""
-    mine = plans.of(step)
+def tell_progress(context: NightContext, step: str, event: Progress) -> None:
+    """Send a progress event of a step."""
+    record, mine = context.record, context.plans.of(step)
     done = len(items_done(mine))
-    return {
+    told: NightEvent = {
         "type": "night",
         "night": record["id"],
         "dry_run": record["dry_run"],
         "step": step,
         "event": event,
         "done": done,
-        "of": done + items_left(step, record, plans, settings),
+        "of": done + items_left(step, record, context.plans, context.settings),
         "operations": sum(len(plan["operations"]) for plan in mine),
         "llm_calls": sum(plan["llm_calls"] for plan in mine),
         "tokens": sum(plan["tokens"] for plan in mine),
     }
+    context.tell(told)

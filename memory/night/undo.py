@@ -22,7 +22,6 @@ from memory import audit, entities, journal
 from memory.audit import of_undo
 from memory.compaction import SUMMARIES, kept_keys
 from memory.facts import SemanticMemory
-from memory.journal import links
 from memory.night.record import Plans, load, plans_of, record_put, status_of
 from memory.operations import apply
 from memory.records import (
@@ -43,16 +42,10 @@ from memory.storage import write_batch
 
 OPEN_UNDO = "open_undo"
 
-SWAPPED = (
-    *("score_entry", "mark_entry", "change_fact", "change_entity", "settle_fact", "reflected"),
-    "write_page",
-)
-"""Kinds whose inverse is the same kind with before and after exchanged."""
-
 DERIVED = ("settle_fact", "reflected", "write_page")
 """Kinds that no later night builds on: every night makes them anew."""
 
-OPPOSITE: dict[OperationKind, OperationKind] = {
+INVERSE: dict[OperationKind, OperationKind] = {
     "add_entry": "prune_entry",
     "prune_entry": "add_entry",
     "add_fact": "remove_fact",
@@ -63,7 +56,15 @@ OPPOSITE: dict[OperationKind, OperationKind] = {
     "remove_entity": "add_entity",
     "observe_entity": "unobserve_entity",
     "unobserve_entity": "observe_entity",
+    "score_entry": "score_entry",
+    "mark_entry": "mark_entry",
+    "change_fact": "change_fact",
+    "change_entity": "change_entity",
+    "settle_fact": "settle_fact",
+    "reflected": "reflected",
+    "write_page": "write_page",
 }
+"""The kind that takes an operation of another kind back, with before and after exchanged."""
 
 
 class UndoBegun(TypedDict):
@@ -142,12 +143,8 @@ def inverse(operations: Sequence[Operation]) -> list[Operation]:
 
 
 def _inverse(one: Operation) -> Operation | None:
-    kind: OperationKind
-    if one["kind"] in SWAPPED:
-        kind = one["kind"]
-    elif one["kind"] in OPPOSITE:
-        kind = OPPOSITE[one["kind"]]
-    else:
+    kind = INVERSE.get(one["kind"])
+    if kind is None:
         return None
     return {
         **one,
@@ -192,7 +189,7 @@ def _ends(operation: Operation) -> list[str]:
 
 # Conflicts with what somebody changed meanwhile.
 
-_ON_FACTS = ("add_fact", "change_fact", "remove_fact")
+_ON_RECORDS = (*apply.ON_ENTRIES, *apply.ON_FACTS, *entities.KINDS)
 _TAKING = ("prune_entry", "remove_fact", "unobserve_entity", "remove_entity")
 Record = TypeVar("Record")
 
@@ -219,7 +216,7 @@ class CheckedTargets:
             self.conflicting[target] = None
         if one["kind"] in apply.ON_ENTRIES:
             self.entries |= apply.entries_after(_pop(self.entries, target), [one])
-        elif one["kind"] in _ON_FACTS:
+        elif one["kind"] in apply.ON_FACTS:
             self.facts |= apply.facts_after(_pop(self.facts, target), [one])
         else:
             self.profiles |= entities.after(_pop(self.profiles, target), {}, [one])[0]
@@ -230,14 +227,11 @@ class CheckedTargets:
         if target in self.going and not self._stands(target):
             return True
         match one["kind"]:
-            case "score_entry" | "mark_entry":
-                entry = self.entries.get(target)
-                return entry is not None and apply.fields_after(entry, before, after) is not None
+            case "score_entry" | "mark_entry" | "change_fact":
+                record = self.entries.get(target) or self.facts.get(target)
+                return record is not None and apply.fields_after(record, before, after) is not None
             case "prune_entry":
                 return self.entries.get(target) in (None, before)
-            case "change_fact":
-                fact = self.facts.get(target)
-                return fact is not None and apply.fields_after(fact, before, after) is not None
             case "remove_fact":
                 return _untouched(self.facts.get(target), before)
             case "change_entity":
@@ -275,7 +269,7 @@ async def undo_conflicts(
 ) -> list[str]:
     """The ids of targets that are neither as the operations expect nor as they leave them."""
     operations = with_values(operations)
-    mine = [o for o in operations if o["kind"] in (*apply.ON_ENTRIES, *_ON_FACTS, *entities.KINDS)]
+    mine = [one for one in operations if one["kind"] in _ON_RECORDS]
     standing = await _standing(mine, store, semantic, scope)
     standing.going = frozenset(_targets(mine, _TAKING))
     pruned = [
@@ -301,7 +295,7 @@ async def _standing(
     """The targets of operations, and the facts that they name, as memory has them."""
     return CheckedTargets(
         await journal.read_many(store, scope, _targets(operations, apply.ON_ENTRIES)),
-        apply.facts_after(await semantic.by_op(scope, _facts_named(operations)), []),
+        apply.facts_after(await semantic.by_op(scope, sorted(apply.facts_named(operations))), []),
         await entities.read(store, scope, _targets(operations, entities.KINDS)),
     )
 
@@ -323,17 +317,6 @@ def _targets(operations: Sequence[Operation], kinds: Collection[str]) -> list[st
     return [one["target"] for one in operations if one["kind"] in kinds]
 
 
-def _facts_named(operations: Sequence[Operation]) -> list[str]:
-    found = dict.fromkeys(_targets(operations, _ON_FACTS))
-    for one in operations:
-        if one["kind"] == "change_fact":
-            by = (one[when].get("superseded_by") for when in ("before", "after"))
-            found |= dict.fromkeys(op for op in by if op)
-        elif one["kind"] == "link":
-            found |= dict.fromkeys(links.fact_ops(one))
-    return list(found)
-
-
 async def apply_conflicts(
     operations: Sequence[Operation], *, store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> list[str]:
@@ -344,9 +327,9 @@ async def apply_conflicts(
     holding = {op for op, fact in standing.facts.items() if fact["invalid_at"] is None}
     marked = {*await apply.undreamed_facts(store, scope)}
     since = await apply.last_reflection(store, scope)
-    found = [op for op in _facts_named(operations) if op not in holding | new]
+    found = sorted(apply.facts_named(operations) - holding - new)
     for one in operations:
-        if one["kind"] in (*apply.ON_ENTRIES, *_ON_FACTS, *entities.KINDS):
+        if one["kind"] in _ON_RECORDS:
             standing.check(one, fits=standing.is_as_found(one))
     found += standing.conflicting
     found += [op for op in _targets(operations, ("settle_fact",)) if op not in marked | new]

@@ -197,6 +197,7 @@ async def undreamed_facts(store: BaseStore, scope: Scope) -> list[str]:
 
 
 ON_ENTRIES = ("add_entry", "score_entry", "mark_entry", "prune_entry")
+ON_FACTS = ("add_fact", "change_fact", "remove_fact")
 _WHEN: tuple[Literal["before", "after"], ...] = ("before", "after")
 
 
@@ -261,16 +262,16 @@ async def _write_facts(
 
 
 def facts_named(operations: Sequence[Operation]) -> set[str]:
-    """Operation ids of the facts that operations change, remove or link, and of their heirs."""
+    """Operation ids of the facts that operations add, change, remove or link, and of heirs."""
     found: set[str] = set()
     for one in with_values(operations):
-        if one["kind"] in ("link", "unlink"):
-            found |= links.fact_ops(one)
-        elif one["kind"] == "change_fact":
-            values = (one["before"].get("superseded_by"), one["after"].get("superseded_by"))
-            found |= {one["target"], *(value for value in values if value)}
-        elif one["kind"] == "remove_fact":
+        if one["kind"] in ON_FACTS:
             found.add(one["target"])
+        if one["kind"] == "change_fact":
+            heirs = (one[when].get("superseded_by") for when in _WHEN)
+            found.update(heir for heir in heirs if heir)
+        elif one["kind"] in ("link", "unlink"):
+            found |= links.fact_ops(one)
     return found
 
 

@@ -81,11 +81,11 @@ async def compact(
     owners = owners_of(settings, user=resources.user, served=resources.served)
     parts = parts_of(state, settings)
     if not parts.gives_way(state["calibration"]):
-        after = _after(parts, None, state, settings, owners)
+        after = history_after(parts, None, state, settings, owners)
         masked = compaction.result_of(state["messages"], after, 0, state["calibration"])
         return {
             "loop": {**loop, "compaction": "done", "compacted": masked},
-            **_replaced(state, after),
+            **_update(state, after),
         }
     origin = state["event"]["id"] if state["event"] else f"tick {state['tick']}"
     made = await _replacement(parts, state, settings, config, store, resources.clock(), origin)
@@ -101,11 +101,11 @@ async def compact(
         error=made.error,
     )
     await audit.write(store, scope, [line])
-    after = _after(parts, made, state, settings, owners)
+    after = history_after(parts, made, state, settings, owners)
     result = _result(state, parts, made, after, archive[0]["target"])
     loop = {**charged(loop, made.usage), "compaction": "done", "compacted": result}
     failure = counted_failure(state, loop) if made.failed else {}
-    return {"loop": loop, **_replaced(state, after), **failure}
+    return {"loop": loop, **_update(state, after), **failure}
 
 
 async def _in_night(
@@ -123,7 +123,7 @@ async def _in_night(
         made = await _replacement(parts, state, settings, config, context.store, now, origin)
         store, owners = context.store, context.owners
         operations = await _archive(made, parts.old, store, context.scope, owners)
-        after = _after(parts, made, state, settings, owners)
+        after = history_after(parts, made, state, settings, owners)
         result = _result(state, parts, made, after, operations[0]["target"])
         return Thought(
             operations=operations,
@@ -153,7 +153,7 @@ def cut_as_planned(context: NightContext) -> dict[str, Any]:
                 by = (planned.get("result") or {}).get("by", "summary")
                 made = Replacement(text, at, Usage(llm_calls=0, tokens=0), by)
                 parts = Cut(old, messages[len(old) :], 0)
-                return _replaced(state, _after(parts, made, state, settings, context.owners))
+                return _update(state, history_after(parts, made, state, settings, context.owners))
     return {}
 
 
@@ -305,7 +305,7 @@ async def _archive(
     return [add_entry(entry, f"archive of {len(old)} compacted messages")]
 
 
-def _after(
+def history_after(
     parts: Cut, made: Replacement | None, state: State, settings: Settings, owners: Collection[str]
 ) -> list[AnyMessage]:
     """The history after the cut; without a replacement, old tool answers are masked."""
@@ -335,6 +335,7 @@ def _result(
     )
 
 
-def _replaced(state: State, messages: list[AnyMessage]) -> dict[str, Any]:
+def _update(state: State, messages: list[AnyMessage]) -> dict[str, Any]:
+    """The update of the state by which its history becomes `messages`."""
     changed = changes(state["messages"], messages)
     return {"messages": changed} if changed else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -10,11 +11,11 @@ from langgraph.runtime import Runtime
 from memory import night
 from memory.night import (
     NightContext,
-    Thought,
     below_threshold,
     night_in_hand,
     plan,
     proceed,
+    thought_of,
     work_of,
 )
 from memory.operations import apply
@@ -72,9 +73,5 @@ async def _apply(context: NightContext) -> None:
 async def _settle_unimportant(context: NightContext) -> None:
     """Plan the marks of entries that were scored below the threshold."""
     marks = below_threshold(context.plans, context.settings.min_importance)
-
-    async def think() -> Thought:
-        return Thought(operations=marks)
-
     if marks:
-        await plan(context, "settle", [mark["target"] for mark in marks], think)
+        await plan(context, "settle", [one["target"] for one in marks], partial(thought_of, marks))

@@ -8,16 +8,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from memory import journal, night
-from memory.night import (
-    NightContext,
-    Plans,
-    account,
-    compaction_due,
-    in_context,
-    proceed,
-    work_waits,
-)
-from memory.records import JournalEntry
+from memory.night import account, compaction_due, in_context, proceed, work_waits
+from memory.records import JournalEntry, NightRecord
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import Course, State, checked
@@ -38,14 +30,15 @@ async def begin_night(
     """Fix what the night works on. With nothing to do there is no record and no model call."""
     store, scope = store_of(runtime), scope_of(config)
     preview = await night.preview_wanted(store, scope)
-    context = await _unfinished(state, runtime, config)
-    if context is None:
-        context = await _new(state, runtime, config, dry_run=preview)
+    record = await night.unfinished(store, scope)
+    if record is None:
+        record = await _new(state, runtime, config, dry_run=preview)
         if preview:
             await night.unwant_preview(store, scope)
-    if context is None:
+    if record is None:
         return _nothing_to_do(state, config, preview=preview)
-    phase = {} if context.record["dry_run"] else {"phase": context.record["phase"]}
+    context = await in_context(state, runtime, config, record)
+    phase = {} if record["dry_run"] else {"phase": record["phase"]}
     return {"night": await proceed(context), "exchange": [], **phase}
 
 
@@ -59,22 +52,10 @@ def _nothing_to_do(state: State, config: RunnableConfig, *, preview: bool) -> di
     }
 
 
-async def _unfinished(
-    state: State, runtime: Runtime[Settings], config: RunnableConfig
-) -> NightContext | None:
-    store, scope = store_of(runtime), scope_of(config)
-    record = await night.unfinished(store, scope)
-    if record is None:
-        return None
-    entries = await journal.read_many(store, scope, record["pending"])
-    plans = await night.plans_of(store, scope, record["id"], entries)
-    return in_context(state, runtime, config, record, plans)
-
-
 async def _new(
     state: State, runtime: Runtime[Settings], config: RunnableConfig, *, dry_run: bool
-) -> NightContext | None:
-    """A new night, whose record is written; None if there is nothing to do."""
+) -> NightRecord | None:
+    """The record of a new night, which is written; None if there is nothing to do."""
     store, scope, settings = store_of(runtime), scope_of(config), settings_of(runtime.context)
     entries = await journal.pending(store, scope) if settings.memory_enabled else []
     if not await _anything_to_do(entries, state, runtime, config):
@@ -86,8 +67,7 @@ async def _new(
     record = night.new_night(resources_of(config).clock(), pending, taken, dry_run=dry_run)
     record = {**record, "calls": may.calls, "ahead": may.ahead}
     await write_batch(store, night.begin_puts(scope, record))
-    plans = Plans((), {entry["id"]: entry for entry in entries})
-    return in_context(state, runtime, config, record, plans)
+    return record
 
 
 async def _anything_to_do(

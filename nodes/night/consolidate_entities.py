@@ -9,7 +9,7 @@ from datetime import tzinfo
 from functools import partial
 from typing import Any, NamedTuple
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
@@ -28,7 +28,6 @@ from memory.guards import (
     worded,
 )
 from memory.messages import Citations, Handles, as_data, prompt_lines
-from memory.models import total
 from memory.night import (
     NAMED_BY,
     Job,
@@ -41,6 +40,7 @@ from memory.night import (
     plan,
     plan_batches,
     ripe,
+    thought_of,
     unread,
 )
 from memory.records import (
@@ -124,9 +124,9 @@ def _as_observation(fact: Fact) -> Observation:
 
 
 class Consolidated(NamedTuple):
-    """The operation from one answer, the reasons for refused parts, and those parts."""
+    """The operations from an answer, the reasons for refusals, and what can be mended."""
 
-    operation: Operation | None
+    operations: list[Operation]
     refused: list[str]
     mendable: list[AttributeGiven]
 
@@ -179,9 +179,9 @@ def consolidated(
             attributes[name] = made[name] = _attribute(old, value, on, now, holds=holds)
     settles = bool(made) or hearsay
     if not settles and (given or not facts):
-        return Consolidated(None, refused, mendable)
+        return Consolidated([], refused, mendable)
     operation = _change(profile, made, attributes, shown if settles else (), facts, prune=prune)
-    return Consolidated(operation, refused, mendable)
+    return Consolidated(_begun(news, operation, now), refused, mendable)
 
 
 def _change(
@@ -353,12 +353,8 @@ async def consolidate_entities(
     context = await night_in_hand(state, runtime, config)
     if joins := entities.joins(await context.pending_view().everyone()):
         gone = [one["target"] for one in joins if one["kind"] == "remove_entity"]
-        await plan(context, "consolidate_entities", gone, partial(_thought_of, joins))
-    news = await _all_news(context)
-
-    async def next_jobs() -> list[Job]:
-        return _next_jobs(context, news)
-
+        await plan(context, "consolidate_entities", gone, partial(thought_of, joins))
+    next_jobs = partial(_next_jobs, context, await _all_news(context))
     return {"night": await plan_batches(context, "consolidate_entities", next_jobs)}
 
 
@@ -419,7 +415,7 @@ def news_of(
     )
 
 
-def _next_jobs(context: NightContext, news: Mapping[str, EntityNews]) -> list[Job]:
+async def _next_jobs(context: NightContext, news: Mapping[str, EntityNews]) -> list[Job]:
     """The next batch, and the entities to pass over because they are gone or have too little news.
 
     `news`: of the entities that were left when the visit began.
@@ -437,33 +433,32 @@ def _next_jobs(context: NightContext, news: Mapping[str, EntityNews]) -> list[Jo
     ids = [one.profile["id"] for one in batch]
     jobs = [Job(ids, partial(_think, context, batch))] if batch else []
     gone = [id_ for id_ in left if id_ not in news]
-    return [*jobs, Job(gone, _thought_of)] if gone else jobs
-
-
-async def _thought_of(operations: Sequence[Operation] = ()) -> Thought:
-    return Thought(operations=[*operations])
+    return [*jobs, Job(gone, thought_of)] if gone else jobs
 
 
 async def _think(context: NightContext, batch: Sequence[EntityNews]) -> Thought:
     """Ask for the attributes, and once more for attributes that cannot be used."""
-    settings, owners = context.settings, context.owners
-    numbering = Numbering(batch)
+    settings, numbering = context.settings, Numbering(batch)
+
+    def decided(given: Sequence[AttributeGiven]) -> Consolidated:
+        return decide_attributes(given, batch, settings, now=context.now, owners=context.owners)
+
+    def amiss(answer: Attributes) -> str | None:
+        made = decided(numbering.read(answer))
+        why = dict.fromkeys(one for one in made.refused if HEARSAY not in one)
+        problems = "\n".join(f"- {numbering.told(one)}" for one in why)
+        return AGAIN.format(problems=as_data("problems", problems)) if made.mendable else None
+
     prompt = attributes_prompt(batch, numbering, settings.zone)
-    answer, usage = await context.ask(prompt, Attributes)
-    given = numbering.read(answer)
-    made = decide_attributes(given, batch, settings, now=context.now, owners=owners)
-    if made.mendable:
-        amiss = dict.fromkeys(why for why in made.refused if HEARSAY not in why)
-        problems = "\n".join(f"- {numbering.told(why)}" for why in amiss)
-        again_for = AGAIN.format(problems=as_data("problems", problems))
-        told = [AIMessage(answer.model_dump_json()), HumanMessage(again_for)]
-        again, more = await context.ask([*prompt, *told], Attributes, mends=True)
-        kept = [one for one in given if one not in made.mendable]
-        given, usage = [*kept, *numbering.read(again)], total(usage, more)
-        made = decide_attributes(given, batch, settings, now=context.now, owners=owners)
+    asked = await context.ask_again(prompt, Attributes, amiss)
+    first, *mended = map(numbering.read, asked.answers)
+    made = decided(first)
+    for again in mended:
+        made = decided([*(one for one in first if one not in made.mendable), *again])
     settled = {operation["target"] for operation in made.operations}
     left = [one.profile["id"] for one in batch if one.profile["id"] not in settled]
-    return Thought(operations=made.operations, refused=made.refused, usage=usage, left=left)
+    refused = [*made.refused, *asked.refused]
+    return Thought(operations=made.operations, refused=refused, usage=asked.usage, left=left)
 
 
 class Numbering:
@@ -528,14 +523,6 @@ def _lines(news: EntityNews, numbering: Numbering, zone: tzinfo) -> str:
     return "\n".join([prompt_lines.entity_line(short), *known, *lines])
 
 
-class DecidedAttributes(NamedTuple):
-    """The operations from an answer, the reasons for refusals, and what can be mended."""
-
-    operations: list[Operation]
-    refused: list[str]
-    mendable: list[AttributeGiven]
-
-
 def decide_attributes(
     given: Sequence[AttributeGiven],
     batch: Sequence[EntityNews],
@@ -543,14 +530,14 @@ def decide_attributes(
     *,
     now: str,
     owners: Sequence[str] = (),
-) -> DecidedAttributes:
+) -> Consolidated:
     """The decision about an answer on `batch`; `given` has ids, not short names."""
     ids = {one.profile["id"] for one in batch}
     unknown = [one for one in given if one.entity not in ids]
     nobodys = [
         f"{one.name} ({shortened(one.value, NAMED_BY)}): {UNKNOWN}{one.entity}" for one in unknown
     ]
-    found = DecidedAttributes([], nobodys, unknown)
+    found = Consolidated([], nobodys, unknown)
     for news in batch:
         others = [line["text"] for one in batch if one is not news for line in one.lines]
         made = consolidated(
@@ -561,10 +548,9 @@ def decide_attributes(
             beside=[*others, PROMPT],
             owners=owners,
         )
+        found.operations.extend(made.operations)
         found.refused.extend(made.refused)
         found.mendable.extend(made.mendable)
-        if made.operation is not None:
-            found.operations.extend(_begun(news, made.operation, now))
     return found
 
 

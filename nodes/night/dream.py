@@ -31,6 +31,7 @@ from memory.night import (
     pair_key,
     plan_batches,
     settle,
+    thought_of,
 )
 from memory.records import Fact, Operation, settle_fact
 from memory.settings import Settings
@@ -78,11 +79,7 @@ async def dream(state: State, runtime: Runtime[Settings], config: RunnableConfig
         found.values(), key=lambda fact: (-fact["importance"], fact["valid_from"], fact["op"])
     )
     order = [fact["op"] for fact in important_first]
-    last = await _compared_last(context)
-
-    async def next_jobs() -> list[Job]:
-        return await _next_jobs(context, order, last)
-
+    next_jobs = partial(_next_jobs, context, order, await _compared_last(context))
     return {"night": await plan_batches(context, "dream", next_jobs)}
 
 
@@ -118,11 +115,8 @@ async def _next_jobs(context: NightContext, order: Sequence[str], last: Sequence
     jobs = [Job(inputs, partial(_think, context, batch, inputs))] if batch else []
     passed_over = waiting.difference(order) | {*ahead}.difference(fact["op"] for fact in holding)
     gone = [op for op in left if op in passed_over]
-    return [*jobs, Job(gone, partial(_pass_over, gone))] if gone else jobs
-
-
-async def _pass_over(ops: Sequence[str]) -> Thought:
-    return Thought(operations=[settle_fact(op, "no longer holds") for op in ops])
+    settled = [settle_fact(op, "no longer holds") for op in gone]
+    return [*jobs, Job(gone, partial(thought_of, settled))] if gone else jobs
 
 
 async def _think(context: NightContext, batch: Sequence[Fact], inputs: Sequence[str]) -> Thought:

@@ -18,11 +18,11 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from memory import journal
-from memory import operations as citations
 from memory.compaction import covered_events
 from memory.facts import Listing
 from memory.journal import names_project
 from memory.night import NightContext, Thought, night_in_hand, plan, proceed
+from memory.operations import cited_ids
 from memory.records import Goal, JournalEntry, Operation, Projects, mark_entry, prune_entry
 from memory.runtime import resources_of, scope_of
 from memory.settings import Settings
@@ -78,12 +78,6 @@ def _before(now: datetime, settings: Settings) -> str:
     return (now - timedelta(days=settings.prune_days)).isoformat()
 
 
-def _cited_by(operations: Iterable[Operation]) -> set[str]:
-    added = [operation for operation in operations if operation["kind"].startswith("add_")]
-    evidence = (id_ for one in added for id_ in (one["after"] or {}).get("evidence", []))
-    return {*(id_ for one in added for id_ in one["sources"]), *evidence}
-
-
 async def _going(
     entries: Sequence[JournalEntry],
     operations: Sequence[Operation],
@@ -97,10 +91,9 @@ async def _going(
     old = [one for one in entries if one["importance"] <= settings.prune_importance]
     if not old:
         return []
-    cited = await citations.cited_ids(
+    cited = await cited_ids(
         old, operations, store=store, semantic=resources_of(config).semantic, scope=scope_of(config)
     )
-    cited |= _cited_by(operations)
     # Events of the current conversation may still be summarised, and then be cited.
     cited |= set(covered_events(state["messages"]))
     return prunable(

@@ -11,15 +11,7 @@ from langgraph.types import Overwrite
 
 from memory import audit, journal, night, telemetry
 from memory.events import inbox
-from memory.night import (
-    NightContext,
-    briefing_of,
-    items_left,
-    left_over,
-    night_in_hand,
-    stale,
-    stopped,
-)
+from memory.night import NightContext, briefing_of, items_left, night_in_hand, stale, stopped
 from memory.records import NightRecord, NightStatus, Report
 from memory.settings import Settings
 from memory.state import State, checked
@@ -100,7 +92,8 @@ def ended(context: NightContext, now: str) -> NightRecord:
     """
     record, plans, settings = context.record, context.plans, context.settings
     errors = [error for plan in plans for error in plan["errors"]]
-    left = left_over(record, plans, settings)
+    left = {one: n for one in night.STEPS if (n := items_left(one, record, plans, settings))}
+    ended_early = bool(left) or not plans.of("prune")
     used_up = night.used_up(plans, record, settings)
     held = record.get("status") == "held"
     status: NightStatus = "preview" if record["dry_run"] else "held" if held else "complete"
@@ -110,10 +103,10 @@ def ended(context: NightContext, now: str) -> NightRecord:
         "held": [entry["id"] for entry in journal.by_time(plans.pending())],
         "steps": night.step_lines(plans),
         "errors": errors,
-        "stopped": stopped(record, plans, settings) if left else None,
-        "left": {one: n for one in night.STEPS if (n := items_left(one, record, plans, settings))},
+        "stopped": stopped(record, plans, settings) if ended_early else None,
+        "left": left,
         "status": status,
-        "complete": not errors and not held and not (used_up and left),
+        "complete": not errors and not held and not (used_up and ended_early),
     }
 
 

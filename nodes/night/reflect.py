@@ -20,6 +20,7 @@ from memory.journal import CONCLUDED, TRUST
 from memory.messages import Citations, Handles, as_data, prompt_lines
 from memory.night import (
     NAMED_BY,
+    Changes,
     NightContext,
     Thought,
     counted_entries,
@@ -337,7 +338,7 @@ def with_ids(answers: Sequence[Insights], handles: Handles) -> list[InsightGiven
 
 async def _recalled(context: NightContext, questions: Sequence[str]) -> dict[str, list[RecallHit]]:
     """The memories near each question, with the marks of what the night found to be outdated."""
-    changes, fallen = await context.without_own_facts(), await context.fallen_entries()
+    changes, fallen = await _without_own_facts(context), await _fallen_entries(context)
     most = context.settings.reflection_memories
     every = await context.recall(*questions, limit=most, changes=changes)
     return {
@@ -346,8 +347,34 @@ async def _recalled(context: NightContext, questions: Sequence[str]) -> dict[str
     }
 
 
+async def _without_own_facts(context: NightContext) -> Changes:
+    """Memory without the facts that this night adds, with entries scored as by now.
+
+    A night has stored those facts and a preview has not, but both must find the same. Facts of
+    earlier nights are as this night leaves them.
+    """
+    operations, own = context.plans.operations(), context.added_facts()
+    semantic, scope = context.resources.semantic, context.scope
+    added = await semantic.by_op(scope, own)
+    hidden = {fact["id"]: None for op, fact in added.items() if fact["op"] == op}
+    on_earlier = {one["target"] for one in operations if one["kind"] == "change_fact"}
+    earlier = await semantic.by_op(scope, sorted(on_earlier.difference(own)))
+    scored = context.entries_after(context.plans.entries.values())
+    return Changes(
+        {**Changes.of(operations, earlier).facts, **hidden},
+        {entry["id"]: entry["importance"] for entry in scored},
+    )
+
+
+async def _fallen_entries(context: NightContext) -> set[str]:
+    """Entries of this night none of whose facts holds any more."""
+    facts = (await context.pending_view().facts(context.added_facts())).values()
+    holding = {id_ for one in facts if one["invalid_at"] is None for id_ in one["source_entries"]}
+    return {id_ for one in facts for id_ in one["source_entries"]} - holding
+
+
 def insights_prompt(
-    found: Mapping[str, Sequence[RecallHit]], zone: tzinfo, inferred: Collection[str] = ()
+    found: Mapping[str, Sequence[RecallHit]], zone: tzinfo, inferred: Collection[str]
 ) -> list[BaseMessage]:
     """Each question with the memories near it, a memory under the same number everywhere.
 

@@ -151,15 +151,13 @@ def test_what_takes_a_place_stands_apart_from_what_stays_beside() -> None:
 
 def test_attributes_show_the_replaced_value() -> None:
     before = ada(*(observation(n) for n in range(1, 4)))
-    first = consolidated(
+    [first] = consolidated(
         news(before, 1), [attribute_given("home", "Likes tea 1.", ["o1"])], now=NOW, prune=False
-    ).operation
-    assert first is not None
+    ).operations
     held = ada(*(observation(n) for n in range(1, 4)), attributes=first["after"]["attributes"])
-    second = consolidated(
+    [second] = consolidated(
         news(held, 1), [attribute_given("home", "Likes tea 2.", ["o2", "o3"])], now=NOW, prune=False
-    ).operation
-    assert second is not None
+    ).operations
     names = Labels({}, {}, {held["id"]: "Ada"})
     told = plain(night_view(report(second), names))
     assert (

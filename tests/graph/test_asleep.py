@@ -16,7 +16,6 @@ from tests.support.agents import (
     entries,
     night_model,
     overheard,
-    said,
     scored,
     shown_ids,
 )
@@ -51,31 +50,6 @@ async def test_a_night_scores_consolidates_links_and_marks(opening: Opening) -> 
     assert link is not None
     assert link.value["linked_to"] == [f["id"] for f in facts if f["source_events"] == ["e0"]]
     assert (out["mode"], len(model.calls)) == ("sleep", 4)
-
-
-async def test_the_next_day_recalls_what_was_heard_with_its_source(
-    opening: Opening, clock: Clock
-) -> None:
-    @dreamless
-    def store(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
-        if tools == ["Scores"]:
-            return night_model(messages, tools)
-        facts = [
-            {"text": "Ada is allergic to walnuts.", "source_ids": shown_ids(messages)[:1]},
-            {"text": "The gate closes at nine.", "source_ids": shown_ids(messages)[1:]},
-        ]
-        return calls(("store_memory", {"facts": facts}))
-
-    async with opening(scripted(otherwise=store)) as agent:
-        await agent.ainvoke({"events": HEARD[:2]})
-        await agent.ainvoke({"request": "sleep"})
-    clock.advance(days=1)
-    model = scripted("Walnuts.")
-    async with opening(model) as agent:
-        hits = await agent.recall("What is Ada allergic to?")
-        await agent.ainvoke(said("What am I allergic to? Ada"))
-    assert (hits[0]["text"], hits[0]["sources"]) == ("Ada is allergic to walnuts.", ["e0"])
-    assert "Ada is allergic to walnuts." in str(model.calls[0].messages[-1].text)
 
 
 async def test_with_nothing_to_do_sleep_says_so_and_calls_no_model(opening: Opening) -> None:

@@ -18,7 +18,7 @@ from memory.messages.convert import MARK
 from memory.records import Usage
 from memory.settings import Settings
 from memory.state import fresh_state
-from nodes.compaction.compact import Replacement, _after
+from nodes.compaction.compact import Replacement, history_after
 from tests.support.agents import EXTRACTING, Opening, entries, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
@@ -280,5 +280,5 @@ def test_a_summary_names_all_but_the_owners_whose_words_it_covers() -> None:
     now, free = datetime(2026, 5, 2, tzinfo=UTC), Usage(llm_calls=0, tokens=0)
     made, state = Replacement("They spoke.", now, free, "summary"), fresh_state()
     state["messages"] = []
-    [summary] = _after(Cut([recalled], [], 0), made, state, SMALL, ["cleo"])
+    [summary] = history_after(Cut([recalled], [], 0), made, state, SMALL, ["cleo"])
     assert mark_of(summary)[ORIGINS] == ["Dan"]

@@ -124,13 +124,26 @@ async def test_what_a_doubtful_fact_rests_on_is_no_fact_that_contradicts_it(
     assert await known(agent) == before
 
 
-@pytest.mark.parametrize(("holds", "falls", "left"), [("rent", "other", 0), ("other", "rent", 1)])
+OTHERS: dict[str, Any] = {**DISPUTED, "rent": {"disputed": ["other", "heating"]}}
+ITSELF: dict[str, Any] = {"rent": {"disputed": ["budget"]}, "budget": {"disputed": ["rent"]}}
+
+
+@pytest.mark.parametrize(
+    ("behind", "fell", "marks", "settled", "left"),
+    [
+        ("rent", [], DISPUTED, ("rent", "other"), []),
+        ("rent", [], DISPUTED, ("other", "rent"), ["rent"]),
+        ("rent", [], OTHERS, ("rent", "other"), ["rent"]),
+        ("heating", [("heating", "other")], ITSELF, ("budget", "rent"), ["heating"]),
+    ],
+    ids=["for it", "against it", "another contradicts", "for what rests on it"],
+)
 async def test_a_doubt_ends_when_an_owner_settles_the_contradiction_behind_it(
-    agent: AsyncAgent, holds: str, falls: str, left: int
+    agent: AsyncAgent, behind: str, fell: Any, marks: Any, settled: Any, left: list[str]
 ) -> None:
-    await counted(agent, "rent", **DISPUTED)
-    await settle(agent, holds, falls)
-    assert await doubts(agent) == (["rent"] * left, ["rent"] * left)
+    await counted(agent, behind, fell=fell, **marks)
+    await settle(agent, *settled)
+    assert await doubts(agent) == (left, left)
 
 
 @pytest.mark.parametrize(("corrected", "left"), [("other", 0), ("rent", 1)])
@@ -141,21 +154,6 @@ async def test_a_doubt_ends_when_what_contradicted_is_corrected(
     await counted(agent, "rent", fell=[("heating", "budget")], **marks)
     await agent.correct((await known(agent))[corrected]["id"], "The rent is 720 euros.", "Ada")
     assert await doubts(agent) == (["rent"] * left, ["rent"] * left)
-
-
-async def test_what_an_owner_settles_for_is_in_no_doubt_because_of_what_falls(
-    agent: AsyncAgent,
-) -> None:
-    marks: dict[str, Any] = {"rent": {"disputed": ["budget"]}, "budget": {"disputed": ["rent"]}}
-    await counted(agent, "heating", fell=[("heating", "other")], **marks)
-    await settle(agent, "budget", "rent")
-    assert (await doubts(agent))[0] == ["heating"]
-
-
-async def test_a_doubt_stays_while_somebody_else_contradicts(agent: AsyncAgent) -> None:
-    await counted(agent, "rent", **{**DISPUTED, "rent": {"disputed": ["other", "heating"]}})
-    await settle(agent, "rent", "other")
-    assert (await doubts(agent))[0] == ["rent"]
 
 
 @pytest.mark.parametrize("fell", [[], [("rent", "other")]])

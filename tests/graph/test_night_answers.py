@@ -8,6 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from memory.errors import ModelError
+from memory.models.client import CORRECTIONS
 from memory.records.records import Fact, JournalEntry
 from memory.settings import Settings
 from tests.support.agents import (
@@ -585,3 +586,33 @@ async def test_the_last_night_s_facts_are_seen_again_where_a_batch_has_room(tmp_
             await agent.ainvoke({"request": "sleep"})
     assert "Bergen" in shown[-1]
     assert "glass" in shown[-1]
+
+
+async def test_attributes_that_can_be_used_stay_where_the_call_to_mend_others_fails(
+    tmp_path: Path, clock: Clock
+) -> None:
+    oven = {"entity": "E1", "name": "oven", "value": SAID[2][1], "evidence": ["1"]}
+    rent = {"entity": "E3", "name": "rent", "value": "The rent is 9,900.", "evidence": ["3"]}
+
+    def attributes(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+        if turn_of(messages):
+            raise ModelError("down")
+        return calls(("Attributes", {"attributes": [oven, rent]}))
+
+    report, *_ = await night(tmp_path, clock, model(Attributes=attributes))
+    changed = [one["after"] for one in report["operations"] if one["kind"] == "change_entity"]
+    assert [name for one in changed for name in one["attributes"]] == ["oven"]
+    assert report["refused"][-1] == "asked again in vain: down"
+    assert (report["left"], report["errors"]) == ({}, [])
+
+
+async def test_unusable_answers_count_towards_the_night_budget(
+    tmp_path: Path, clock: Clock
+) -> None:
+    asked = model(Dream=lambda *_: "No form at all.")
+    report, *_ = await night(tmp_path, clock, asked)
+    lines = {line["step"]: line for line in report["steps"]}
+    assert len(report["errors"]) == 1
+    assert lines["dream"]["llm_calls"] == 1 + CORRECTIONS
+    assert lines["dream"]["tokens"] > 0
+    assert sum(line["llm_calls"] for line in report["steps"]) == len(asked.calls)

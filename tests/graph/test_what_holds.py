@@ -436,4 +436,5 @@ async def test_ids_and_inventions_are_told_to_the_model_once(
     assert {name: one["value"] for name, one in ada["attributes"].items()} == {
         "home": "Lives in Bergen."
     }
+    assert not [why for why in slept["refused"] if "1999" in why]
     assert slept["complete"]

@@ -97,8 +97,7 @@ class Night:
         standing = ada(*(observation(n) for n in range(1, 6)))
         profile = profiles_after({ADA: standing}, self.made)[ADA]
         given = [attribute_given(f"taste{other % 2}", f"Likes{' tea' * (1 + one)}.", ["o1", "o2"])]
-        made = consolidated(news(profile, 1), given, now=NOW, prune=one % 2 == 0)
-        return [made.operation] if made.operation else []
+        return consolidated(news(profile, 1), given, now=NOW, prune=one % 2 == 0).operations
 
     def reflect(self, one: int, other: int) -> Sequence[Operation]:
         hits = {about["id"]: hit_of(about) for about in self._entry(one)}

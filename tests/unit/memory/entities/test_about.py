@@ -128,14 +128,17 @@ def test_a_value_given_again_for_one_that_fell_stands_on_its_new_evidence_alone(
         given = [attribute_given("crop", "Grows beans.", ["new"])]
         known = [] if fell else ["crop"]
         made = consolidated(EntityNews(profile, [new], known=known), given, now=NOW, prune=False)
-        assert made.operation is not None
-        assert made.operation["after"]["attributes"]["crop"]["evidence"] == evidence
+        [operation] = made.operations
+        assert operation["after"]["attributes"]["crop"]["evidence"] == evidence
 
 
 def from_facts(*given: AttributeGiven, senders: list[str], facts: list[Fact]) -> list[str]:
     profile: Any = {**ada(), "senders": senders}
     made = consolidated(EntityNews(profile, facts), given, now=NOW, prune=False)
-    return list(made.operation["after"]["attributes"]) if made.operation else made.refused
+    if not made.operations:
+        return made.refused
+    [operation] = made.operations
+    return list(operation["after"]["attributes"])
 
 
 def test_what_others_say_makes_no_attribute_of_somebody_who_speaks() -> None:

@@ -8,7 +8,6 @@ import pytest
 from memory.entities.entities import after, changed
 from memory.night import ripe
 from memory.records.profiles import Attribute, EntityProfile
-from memory.records.records import Operation
 from nodes.night.consolidate_entities import (
     MOST_ATTRIBUTES,
     MOST_REPLACED,
@@ -33,9 +32,8 @@ def made_of(
     return consolidated(news(one), given, now=NOW, prune=prune, owners=owners)
 
 
-def applied(operation: Operation | None, profile: EntityProfile | None = None) -> EntityProfile:
-    assert operation is not None
-    return after({ADA: profile or ada(*FIVE)}, {}, [operation])[0][ADA]
+def applied(made: Consolidated, profile: EntityProfile | None = None) -> EntityProfile:
+    return after({ADA: profile or ada(*FIVE)}, {}, made.operations)[0][ADA]
 
 
 def attribute(value: str, *evidence: str, **fields: Any) -> Attribute:
@@ -50,7 +48,7 @@ def test_five_waiting_observations_are_ripe_and_four_are_not() -> None:
 
 
 def test_an_attribute_has_a_plain_name_one_line_and_its_evidence() -> None:
-    profile = applied(made_of(TEA).operation)
+    profile = applied(made_of(TEA))
     assert profile["attributes"] == {
         "preference_drink": attribute("Prefers tea.", "o1", "o2", at=NOW)
     }
@@ -58,14 +56,13 @@ def test_an_attribute_has_a_plain_name_one_line_and_its_evidence() -> None:
 
 
 def test_an_attribute_rests_on_the_words_of_everybody_but_owners_in_its_evidence() -> None:
-    [stated] = applied(made_of(TEA, owners=("Ada",)).operation)["attributes"].values()
+    [stated] = applied(made_of(TEA, owners=("Ada",)))["attributes"].values()
     assert stated["origins"] == ["Ben"]
     more = attribute_given("Preference drink", "Prefers tea.", ["o7"])
     laundered = observation(7, "Ada prefers tea.", origins=["the tool read_page"])
     before = ada(*FIVE[1:], laundered, attributes={"preference_drink": stated})
-    [again] = applied(made_of(more, profile=before, owners=("Ada", "Ben")).operation, before)[
-        "attributes"
-    ].values()
+    told = made_of(more, profile=before, owners=("Ada", "Ben"))
+    [again] = applied(told, before)["attributes"].values()
     assert again["origins"] == ["Ben", "the tool read_page"]
 
 
@@ -88,20 +85,20 @@ def test_attributes_without_evidence_or_about_the_assistant_are_refused(
     other = observation(7, "Ada walks an old dog at dawn.")
     before = ada(*FIVE, observation(6, consolidated=True), other)
     made = made_of(given, profile=before)
-    assert made.operation is None
+    assert made.operations == []
     assert [why in one for one in made.refused] == [True]
 
 
 def test_one_refused_attribute_does_not_take_the_others_with_it() -> None:
     made = made_of(attribute_given("home", "Oslo", ["ghost"]), TEA)
-    assert list(applied(made.operation)["attributes"]) == ["preference_drink"]
+    assert list(applied(made)["attributes"]) == ["preference_drink"]
     assert len(made.refused) == 1
-    assert made_of().operation is None
+    assert made_of().operations == []
 
 
 def drinks(value: str, **fields: Any) -> Any:
     before = ada(*FIVE, attributes={"preference_drink": attribute(value, "o0", **fields)})
-    return applied(made_of(TEA, profile=before).operation, before)["attributes"]["preference_drink"]
+    return applied(made_of(TEA, profile=before), before)["attributes"]["preference_drink"]
 
 
 def test_a_changed_attribute_keeps_its_earlier_values_the_newest_ones() -> None:
@@ -120,36 +117,31 @@ def test_a_full_profile_accepts_only_known_attributes() -> None:
         TEA, attribute_given("a3", "Likes tea.", ["o3"]), profile=ada(*FIVE, attributes=full)
     )
     assert "there are 40 attributes already" in made.refused[0]
-    assert made.operation is not None
-    assert list(made.operation["after"]["attributes"]) == ["a3"]
+    assert [list(one["after"]["attributes"]) for one in made.operations] == [["a3"]]
 
 
 def test_only_shown_observations_without_citation_are_pruned() -> None:
     old = observation(6, consolidated=True)
     before = ada(*FIVE, old)
-    profile = applied(made_of(TEA, profile=before, prune=True).operation, before)
+    profile = applied(made_of(TEA, profile=before, prune=True), before)
     assert [one["id"] for one in profile["observations"]] == ["o1", "o2", "o6"]
 
 
 def test_observations_made_meanwhile_stay_pending() -> None:
-    operation = made_of(TEA).operation
-    assert operation is not None
     for prune in (False, True):
-        made = made_of(TEA, prune=prune).operation
-        assert made is not None
         late = after({ADA: ada(*FIVE)}, {}, [noticed(observation(9))])[0]
-        profile = after(late, {}, [made])[0][ADA]
+        profile = applied(made_of(TEA, prune=prune), late[ADA])
         assert [o["consolidated"] for o in profile["observations"] if o["id"] == "o9"] == [False]
         assert "preference_drink" in profile["attributes"]
 
 
 def test_a_missing_observation_conflicts_only_as_evidence_and_a_changed_attribute_stays() -> None:
-    operation = made_of(TEA).operation
-    assert operation is not None
+    made = made_of(TEA)
+    [operation] = made.operations
     without_five = changed(ada(*FIVE[:4]), operation)
     assert without_five is not None
     assert [one["id"] for one in without_five["observations"]] == ["o1", "o2", "o3", "o4"]
     assert changed(ada(*FIVE[1:]), operation) is None
     other = ada(*FIVE, attributes={"preference_drink": attribute("Prefers cocoa.", "o5")})
     assert changed(other, operation) is None
-    assert applied(operation, other) == other
+    assert applied(made, other) == other

@@ -106,10 +106,12 @@ def test_an_insight_without_evidence_or_of_the_assistant_is_refused(
     assert [why in one for one in made.refused] == [True]
 
 
-def test_unknown_evidence_beside_known_is_left_out() -> None:
-    [added, *links] = reflected(insight("Ada grows beans.", ["ghost", "f2"], 8)).operations
+def test_unknown_evidence_beside_known_is_left_out_and_counted() -> None:
+    made = reflected(insight("Ada grows beans.", ["ghost", "f2"], 8))
+    [added, *links] = made.operations
     assert added["after"]["evidence"] == ["f2"]
     assert len(links) == 1
+    assert made.refused == ["unknown id: ghost, under 'Ada grows beans.'"]
 
 
 @pytest.mark.parametrize(("given", "kept"), [(-5, LEAST), (8, 8), (9, 9), (10, MOST), (99, MOST)])
@@ -130,7 +132,35 @@ def test_insight_ids_come_from_night_and_position() -> None:
     assert all(one.startswith("insight_20260503_") for one in first)
 
 
-def test_unknown_evidence_is_dropped_and_counted() -> None:
-    made = reflected(insight("Ada said something of f1.", ["f1", "nobody"], 8))
-    assert made.refused == ["unknown id: nobody, under 'Ada said something of f1.'"]
-    assert made.operations[0]["after"]["evidence"] == ["f1"]
+def guesses(text: str, *evidence: str) -> list[str]:
+    """Why an insight is refused that stands on entries with these texts."""
+    shown = {f"f{n}": hit_of(entry(f"f{n}", content=said)) for n, said in enumerate(evidence)}
+    return insights([insight(text, list(shown), 8)], shown, night="n", now=NOW).refused
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Nadja is worried about the rent of the second shop.",
+        "Nadja feels that the rent is too high.",
+        "Nadja intends to leave because of the rent.",
+        "Nadja secretly wants another shop.",
+    ],
+)
+def test_a_guess_at_what_goes_on_inside_somebody_is_refused(text: str) -> None:
+    (why,) = guesses(text, "The rent of the shop rose to 1,900 in May.", "The lease ends in June.")
+    assert why.startswith("it guesses at feelings or intentions")
+
+
+@pytest.mark.parametrize(
+    ("text", "evidence"),
+    [
+        ("The rent rose and the lease ends in June.", "The rent of the shop rose in May."),
+        ("Nadja is worried about the rent.", "I am worried about the rent of the shop."),
+        ("Nadja fears that the rent rises.", "She is afraid of what the rent will be."),
+        # What evidence in another language states, no English rule can tell.
+        ("Nadja is worried about the rent.", "Wegen der Miete mache ich mir grosse Sorgen."),
+    ],
+)
+def test_what_somebody_stated_or_what_can_be_seen_is_concluded(text: str, evidence: str) -> None:
+    assert guesses(text, evidence) == []

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from memory.night.record import Plans, new_night
-from memory.night.steps import NightEvent, is_night_event, tell_progress
+from memory.night.steps import NightEvent, is_night_event
 from tests.support.agents import opened
 from tests.support.clock import Clock
 from tests.support.dreamers import SATURDAY, SETTINGS, SUNDAY, day, dreamer
@@ -44,7 +43,3 @@ def test_custom_events_of_tools_are_no_night_events() -> None:
     assert not is_night_event({"type": "night"})
     assert not is_night_event({"step": "x"})
     assert not is_night_event("night")
-
-
-def test_telling_progress_outside_of_a_run_does_nothing(clock: Clock) -> None:
-    tell_progress(new_night(clock(), [], []), Plans(), "dream", "begin")
