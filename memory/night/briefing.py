@@ -6,6 +6,7 @@ Store namespace (below `(user, thread)`): `briefing` "shown" -> {night}.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from itertools import starmap
@@ -16,7 +17,7 @@ from langgraph.store.base import BaseStore, PutOp
 from memory import pages
 from memory.events import inbox
 from memory.facts import SemanticMemory
-from memory.guards import OF_DATES, content, speaks_of_oneself
+from memory.guards import OF_DATES, content, languages, negates, speaks_of_oneself
 from memory.messages import one_line
 from memory.night import record as night
 from memory.operations import facts_named, undreamed_facts
@@ -163,7 +164,8 @@ def deadlines(
 ) -> list[str]:
     """The goals that are due and the facts with a date in the next days, the nearest first.
 
-    Of what says the same of a day, a goal stands for a fact, and a newer fact for an older one.
+    A day that a fact denies in favour of another is none of its dates. Of what says the same of a
+    day, a goal stands for a fact, and a newer fact for an older one.
     """
     last = today + AHEAD
     found = [
@@ -173,7 +175,7 @@ def deadlines(
         if today <= day <= last
     ]
     newest = sorted(dated, key=lambda pair: pair[1]["valid_from"], reverse=True)
-    found += [(day, one["text"], _said(one)) for day, one in newest]
+    found += [(day, one["text"], _said(one)) for day, one in newest if _is_on(day, one, zone)]
     kept = list[tuple[date, str, str]]()
     for day, text, line in found:
         if not any(day == other and _is_alike(text, its) for other, its, _ in kept):
@@ -181,6 +183,21 @@ def deadlines(
     kept.sort(key=lambda one: one[0])
     return [f"{_day(day, today, zone)}: {line}" for day, _, line in kept]
 
+
+def _is_on(day: date, fact: Fact, zone: tzinfo) -> bool:
+    """Whether a fact tells of the day; not if it denies this day and names another instead."""
+    stated, denied = set[date](), set[date]()
+    for part in _PARTS.split(fact["text"]):
+        named = days_named(part, zone, said=fact["valid_from"])
+        (denied if negates(part, languages(part)) else stated).update(named)
+    instead = stated and _INSTEAD.search(fact["text"].lower())
+    return day in stated or day not in denied or not instead
+
+
+_INSTEAD = re.compile(
+    r"\b(?:instead|rather|sondern|stattdessen|sino|en vez|en lugar|plutôt|au lieu|yerine)\b|而是"
+)
+_PARTS = re.compile(r"[;,.] | (?:because|but|weil|aber|porque|pero|parce|mais|çünkü|ama) ")
 
 ALIKE = 0.5
 """Share of the words of the shorter of two texts that say the same of a day, dates aside."""

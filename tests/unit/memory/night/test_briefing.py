@@ -167,6 +167,22 @@ def test_two_things_of_one_day_are_told_in_other_languages_too(one: str, other: 
     assert deadlines([], [one], TODAY, UTC) == [f"Thu 2026-05-07: {one}"]
 
 
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("Hana cannot come on 5 May 2026; she comes on 7 May 2026 instead.", [7]),
+        ("Hana kommt nicht am 5.5.2026, sondern am 7.5.2026.", [7]),
+        ("Hana cannot come on 5 May 2026.", [5]),
+        ("Hana comes on 5 May 2026 and on 7 May 2026.", [5, 7]),
+    ],
+)
+def test_a_day_that_is_denied_for_another_is_not_coming_up(text: str, days: list[int]) -> None:
+    named = [day for day in (5, 7) if f"{day} May" in text or f"{day}.5." in text]
+    dated = [(date(2026, 5, day), fact("h", text)) for day in named]
+    told = [line.partition(":")[0][-2:] for line in deadlines(dated, [], TODAY, UTC)]
+    assert told == [f"{day:02}" for day in days]
+
+
 def test_what_waits_is_counted_with_the_command_that_shows_it() -> None:
     held: Any = {"id": "n", "status": "held", "ended": NOW}
     records: list[NightRecord] = [held]
