@@ -30,12 +30,10 @@ from memory.events import (
     own_sleep_cause,
     owners_of,
     parked_events,
-    settled,
     shared_after,
     spending_after_look,
     stop_asked_by,
     stop_sentence,
-    take_in,
     why_idle,
     why_wait,
 )
@@ -348,7 +346,7 @@ class _Visit:
             on_disk = stored_values(self.config)
             left = on_disk.get("handled", []) if on_disk else []
         if on_disk and "report" in on_disk:  # A run's first checkpoint may be its input alone.
-            await settled(self.store, self.scope, on_disk, left, late=self.first)
+            await inbox.settled(self.store, self.scope, on_disk, left, late=self.first)
         kept = [] if self.first else [mark for mark in marks if mark not in left]
         if marks != kept:
             self.change(handled=kept)
@@ -358,7 +356,7 @@ class _Visit:
     async def take_in(self) -> None:
         """Write new input to the inbox before anything is done with it."""
         metadata = self.config.get("metadata", {})
-        arrived = await take_in(
+        arrived = await inbox.take_in(
             self.state,
             store=self.store,
             scope=self.scope,
