@@ -232,12 +232,10 @@ def night_failed(state: State) -> bool:
 def sleep_cause(found: Findings) -> tuple[SleepCause, str] | None:
     """Why the agent falls asleep of its own accord, with the reason; None: it stays awake."""
     state, settings = found.state, found.settings
-    direct = bool(found.left.people)
-    wish = None if direct else state["sleep_wish"]
-    wishing, busy = cast(State, {**state, "sleep_wish": wish}), not found.left.empty()
-    cause = own_sleep_cause(wishing, settings, found.now, direct=direct, busy=busy)
+    cause = own_sleep_cause(state, settings, found.now, found.left)
     if cause is None:
         return None
+    wish = state["sleep_wish"]
     reasons: dict[SleepCause, str] = {
         "go_to_sleep": wish["reasoning"] if wish else "",
         "schedule": hours_named(settings),

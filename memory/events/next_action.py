@@ -294,15 +294,14 @@ def fatigued(share: float, settings: Settings, *, pending: bool, rested: float =
 
 
 def own_sleep_cause(
-    state: State, settings: Settings, now: datetime, *, direct: bool, busy: bool
+    state: State, settings: Settings, now: datetime, pending: Pending
 ) -> SleepCause | None:
     """Why the agent falls asleep by itself now, or sleeps on at its hour; None if not.
 
-    It stays awake while `direct` events wait or the emergency stop is on. Schedule and fatigue
-    apply only to runs that nobody waits for. `busy`: any event is pending; one whose tick waits
-    for a person's answer is not.
+    It stays awake while events to act on are `pending` or the emergency stop is on. Schedule and
+    fatigue apply only to runs that nobody waits for.
     """
-    if direct or state["emergency_stop"] or not settings.enabled:
+    if pending.people or state["emergency_stop"] or not settings.enabled:
         return None
     if state["mode"] == "awake" and state["sleep_wish"] is not None:
         return "go_to_sleep"
@@ -314,7 +313,9 @@ def own_sleep_cause(
     if state["mode"] == "sleep":
         return None
     share, rested = filled(state, settings), state["slumber"]["rested"]
-    return "fatigue" if fatigued(share, settings, pending=busy, rested=rested) else None
+    return (
+        "fatigue" if fatigued(share, settings, pending=not pending.empty(), rested=rested) else None
+    )
 
 
 def hours_over(state: State, settings: Settings, now: datetime) -> bool:

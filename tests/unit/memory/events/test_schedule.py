@@ -11,6 +11,7 @@ from langchain_core.messages import HumanMessage
 
 from memory.events.next_action import (
     RECOVERY,
+    Pending,
     fatigued,
     hours_over,
     next_start,
@@ -80,8 +81,17 @@ def state(**changes: Any) -> State:
     return cast(State, {**fresh_state(), "messages": [], "unattended": True, **changes})
 
 
-def cause(of: State, settings: Settings, now: datetime, **waits: bool) -> SleepCause | None:
-    return own_sleep_cause(of, settings, now, **{"direct": False, "busy": False, **waits})
+NOTHING = Pending(people=[], own=[], context=[], ignored=[])
+EVENT: Any = {"id": "e1"}
+VERDICT: Any = {"verdict": "act"}
+ASKED = NOTHING._replace(people=[(EVENT, VERDICT)])
+HEARD = NOTHING._replace(context=[EVENT])
+
+
+def cause(
+    of: State, settings: Settings, now: datetime, pending: Pending = NOTHING
+) -> SleepCause | None:
+    return own_sleep_cause(of, settings, now, pending)
 
 
 def lived(settings: Settings, start: datetime, end: datetime, step: timedelta) -> list[str]:
@@ -164,21 +174,21 @@ def test_woken_within_its_hours_it_stays_awake_until_the_next_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "waits", "enabled"),
+    ("changes", "pending", "enabled"),
     [
-        ({}, {"direct": True}, True),
-        ({"emergency_stop": True}, {}, True),
-        ({"unattended": False}, {}, True),
-        ({}, {}, False),
+        ({}, ASKED, True),
+        ({"emergency_stop": True}, NOTHING, True),
+        ({"unattended": False}, NOTHING, True),
+        ({}, NOTHING, False),
     ],
 )
 def test_reasons_to_stay_awake_at_its_hour(
-    changes: dict[str, Any], waits: dict[str, bool], enabled: bool
+    changes: dict[str, Any], pending: Pending, enabled: bool
 ) -> None:
     now = utc("2026-01-10T01:30")
     assert cause(state(), BERLIN, now) == "schedule"
     settings = BERLIN.model_copy(update={"enabled": enabled})
-    assert cause(state(**changes), settings, now, **waits) is None
+    assert cause(state(**changes), settings, now, pending) is None
 
 
 def test_its_wish_is_granted_also_in_an_attended_run() -> None:
@@ -186,7 +196,7 @@ def test_its_wish_is_granted_also_in_an_attended_run() -> None:
     noon = utc("2026-01-10T12:00")
     assert cause(state(sleep_wish=wish, unattended=False), BERLIN, noon) == "go_to_sleep"
     assert cause(state(sleep_wish=wish, mode="sleep"), BERLIN, noon) is None
-    assert cause(state(sleep_wish=wish), BERLIN, noon, direct=True) is None
+    assert cause(state(sleep_wish=wish), BERLIN, noon, ASKED) is None
     assert cause(state(sleep_wish=wish, emergency_stop=True), BERLIN, noon) is None
 
 
@@ -196,7 +206,7 @@ def test_fatigue_counts_the_history_alone_and_only_awake() -> None:
     now = utc("2026-01-10T12:00")
     assert cause(state(messages=full), settings, now) == "fatigue"
     assert cause(state(), settings, now) is None
-    assert cause(state(messages=full), settings, now, busy=True) is None
+    assert cause(state(messages=full), settings, now, HEARD) is None
     assert cause(state(messages=full, mode="sleep"), settings, now) is None
     assert cause(state(messages=full, unattended=False), settings, now) is None
 
