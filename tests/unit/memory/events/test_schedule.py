@@ -1,7 +1,6 @@
 """When the agent sleeps or wakes of its own accord, and what it may spend without being asked."""
 
 from datetime import UTC, datetime, timedelta, timezone
-from itertools import pairwise
 from typing import Any, cast
 
 import pytest
@@ -135,31 +134,6 @@ def test_each_day_has_one_night_at_its_local_hour(
     found = lived(settings, begin, begin + timedelta(hours=68), timedelta(minutes=5))
     assert [one.partition("-")[2] for one in found][:5] == nights
     assert [one.split()[0] for one in found][:5] == ["slept", "woke", "slept", "woke", "slept"]
-
-
-@given(
-    zone=st.sampled_from(ZONES),
-    hour=st.integers(0, 23),
-    hours=st.sampled_from([0.5, 4.0, 23.0]),
-    day=st.integers(0, 364),
-    minutes=st.integers(7, 29),
-)
-def test_a_window_starts_one_night_however_often_it_is_checked(
-    zone: str, hour: int, hours: float, day: int, minutes: int
-) -> None:
-    settings = Settings(
-        sleep_schedule_enabled=True,
-        time_zone=zone,
-        sleep_start_hour=hour,
-        sleep_duration_hours=hours,
-    )
-    start = utc("2026-01-01T00:00") + timedelta(days=day)
-    told = lived(settings, start, start + timedelta(days=5), timedelta(minutes=minutes))
-    slept = [one for one in told if one.startswith("slept")]
-    assert 4 <= len(slept) <= 6
-    # Asleep and awake in turn: a window is never slept through twice.
-    kinds = [one.split()[0] for one in told]
-    assert all(one != other for one, other in pairwise(kinds))
 
 
 def test_woken_within_its_hours_it_stays_awake_until_the_next_ones() -> None:
