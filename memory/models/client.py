@@ -305,7 +305,7 @@ async def _answer(
             telemetry.TOKENS.labels("input", model).inc(meter.read)
             telemetry.TOKENS.labels("output", model).inc(meter.written)
             telemetry.CACHED_TOKENS.labels(model).inc(meter.cached)
-            span.set(
+            span.set_attributes(
                 {
                     "gen_ai.usage.input_tokens": meter.read,
                     "gen_ai.usage.output_tokens": meter.written,
