@@ -283,11 +283,11 @@ class Visit:
 
     def url(self, /, *parts: object, **query: Any) -> str:
         """The address of a page of this agent."""
-        return link(self.root, [step(self.agent), *parts], query)
+        return link(self.root, [segment(self.agent), *parts], query)
 
     def other(self, agent: str) -> str:
         """The first page of another agent."""
-        return link(self.root, [step(agent), "today"], {})
+        return link(self.root, [segment(agent), "today"], {})
 
     @property
     def sign_out(self) -> str:
@@ -401,10 +401,10 @@ async def read_form(request: Request) -> dict[str, str]:
         raise HTTPException(400, "the form is not UTF-8 text") from None
 
 
-def step(agent: str) -> str:
-    """An agent's name as one step of a path: signs and names that mean more there are quoted.
+def segment(agent: str) -> str:
+    """An agent's name as one segment of a path: signs and names that mean more there are quoted.
 
-    `link` quotes the step once more.
+    `link` quotes the segment once more.
     """
     meaning = "s" if agent == "static" else "/%" if agent.strip(".") else "."
     return agent.translate({ord(sign): f"%{ord(sign):02X}" for sign in meaning})

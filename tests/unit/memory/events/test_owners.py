@@ -10,7 +10,6 @@ from langgraph.store.memory import InMemoryStore
 
 from memory.errors import InputError
 from memory.events import inbox
-from memory.events import inbox as arrivals
 from memory.events.rules import owners_of, reflection_event, set_off_by_owner
 from memory.messages.convert import event_of, valid_event, with_kind
 from memory.records.records import Event, Scope
@@ -92,7 +91,7 @@ async def test_of_a_runs_input_only_a_message_without_a_name_is_chat() -> None:
     messages = [HumanMessage("Hi", id="m1"), HumanMessage("Hi", id="m2", name="local")]
     listed = [{"id": "e1", "at": NOW.isoformat(), "sender": "local", "text": "Hi"}]
     state = {**fresh_state(), "messages": messages, "events": listed}
-    await arrivals.take_in(
+    await inbox.take_in(
         cast(State, state), store=store, scope=SCOPE, owner="local", now=NOW, run_id=None
     )
     waiting = {item["event"]["id"]: item["event"] for item in await inbox.waiting(store, SCOPE)}
@@ -112,7 +111,7 @@ async def test_a_runs_input_with_a_kind_is_refused_and_nothing_of_it_taken() -> 
         "events": [event("local", kind="chat")],
     }
     with pytest.raises(InputError, match="kind"):
-        await arrivals.take_in(
+        await inbox.take_in(
             cast(State, state), store=store, scope=SCOPE, owner="local", now=NOW, run_id=None
         )
     assert await inbox.waiting(store, SCOPE) == []
