@@ -123,11 +123,8 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     with pytest.MonkeyPatch.context() as patch, Model() as model:
         launches = launching.set_up(patch, folder)
         patch.setenv("OPENAI_BASE_URL", model.base_url)
-        server = Server(folder / "server")
-        try:
-            yield Desk(server.start(), model, launches)
-        finally:
-            server.kill()
+        with Server(folder / "server") as server:
+            yield Desk(server, model, launches)
 
 
 @pytest.fixture

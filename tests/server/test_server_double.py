@@ -69,23 +69,18 @@ def client(
     """A client of the server of all ticks; each test has a thread, that is an agent, of its own."""
     asked: Any = {"CIRCADIAN_MODEL": "openai:none", "CIRCADIAN_EMBEDDER": "offline"}
     asked |= {"OPENAI_BASE_URL": serving.base_url, "OPENAI_API_KEY": KEY}
-    yield from _client(Server(tmp_path_factory.mktemp("ticks"), **asked))
+    folder = tmp_path_factory.mktemp("ticks")
+    with Server(folder, **asked) as server, get_sync_client(url=server.url) as opened:
+        yield opened
     serving.go.set()
 
 
 @pytest.fixture(scope="module")
 def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncLangGraphClient]:
     """The same for all nights, with the offline model."""
-    yield from _client(Server(tmp_path_factory.mktemp("nights")))
-
-
-def _client(server: Server) -> Iterator[SyncLangGraphClient]:
-    server.start()
-    try:
-        with get_sync_client(url=server.url) as opened:
-            yield opened
-    finally:
-        server.kill()
+    folder = tmp_path_factory.mktemp("nights")
+    with Server(folder) as server, get_sync_client(url=server.url) as opened:
+        yield opened
 
 
 class Two:

@@ -68,6 +68,12 @@ class Server:
             raise
         return self
 
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
     def kill(self) -> None:
         """SIGKILL: it has no chance to write anything more. Does nothing where it does not run."""
         process, self._process = self._process, None
@@ -161,19 +167,13 @@ def _free_port() -> int:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server without users, which imports everything as an operator's does."""
-    yield from _running(Server(tmp_path_factory.mktemp("server"), cold=True))
+    with Server(tmp_path_factory.mktemp("server"), cold=True) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
 def token_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server whose users have tokens."""
     folder = tmp_path_factory.mktemp("token-server")
-    yield from _running(Server(folder, CIRCADIAN_TOKEN_SECRET=SECRET))
-
-
-def _running(server: Server) -> Iterator[Server]:
-    server.start()
-    try:
-        yield server
-    finally:
-        server.kill()
+    with Server(folder, CIRCADIAN_TOKEN_SECRET=SECRET) as running:
+        yield running
