@@ -6,8 +6,7 @@ or answered twice in the state that stands, and the night is complete in the end
 """
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal, cast
 
 import httpx
@@ -18,7 +17,7 @@ from langgraph_sdk.client import SyncLangGraphClient
 from memory.records.records import LOCAL_USER
 from tests.server.test_server import Thread, event, handled, said
 from tests.support.openai_server import KEY, OpenAIServer, Reply, text
-from tests.support.server import Server
+from tests.support.server import Server, until
 
 Strategy = Literal["enqueue", "reject", "interrupt", "rollback"]
 STRATEGIES: list[Strategy] = ["enqueue", "reject", "interrupt", "rollback"]
@@ -91,13 +90,6 @@ class Two:
         self._first = self._runs.create(thread.id, "agent", input=cast(Any, given), **more)
         self._last = self._first
 
-    def until(self, reached: Callable[[], bool]) -> None:
-        """Wait for a place in the first run."""
-        deadline = time.monotonic() + 30
-        while not reached():
-            assert time.monotonic() < deadline, self.thread.values
-            time.sleep(0.02)
-
     def second(self, strategy: Strategy, given: dict[str, Any]) -> None:
         """Begin the second run, or be refused."""
         assert self.first in ("running", "pending"), "it was over before the second came"
@@ -151,7 +143,7 @@ def test_a_night(offline: SyncLangGraphClient, strategy: Strategy) -> None:
     thread.run(events=[event(f"n{n}", said_by(n), addressed=False) for n in range(ENTRIES)])
     two = Two(thread, {"request": "sleep"}, context=SMALL)
     # It has begun to make facts, and has not applied them yet.
-    two.until(lambda: len(facts(thread)) >= 3)
+    until(lambda: len(facts(thread)) >= 3, lambda: thread.values)
     two.second(strategy, {"messages": [said("Hello", id="hello")]})
     two.end()
     assert (two.first, two.rejected) == (FIRST_IS[strategy], strategy == "reject")

@@ -17,7 +17,7 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -133,6 +133,14 @@ class Server:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return False
+
+
+def until(reached: Callable[[], bool], told: Callable[[], object]) -> None:
+    """Wait until it is as asked, for half a minute at most; `told`: what to say where it is not."""
+    deadline = time.monotonic() + 30
+    while not reached():
+        assert time.monotonic() < deadline, told()
+        time.sleep(0.02)
 
 
 def _end_of(process: BaseProcess, seconds: float) -> int:
