@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
@@ -245,8 +244,7 @@ def in_sight(runtime: Runtime, settings: Settings, collector: Collector) -> list
     events = [event] if event is not None else []
     if collector.shown is not None or is_extracting(runtime):
         events = list(_history(runtime))
-    known: Any = {"known_entities": (), "projects": (), "settings": settings}
-    return [entry_for_event(one, **known) for one in events]
+    return [entry_for_event(one, settings=settings) for one in events]
 
 
 def grounds(entries: Sequence[JournalEntry]) -> list[str]:

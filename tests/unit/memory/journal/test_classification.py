@@ -193,5 +193,5 @@ def test_trust_is_that_of_the_source_and_the_journal_has_the_same(
     settings = Settings(assistants=["Bot"], channels={"act": "act"})
     assert source_type_of(one, settings) == source
     assert classify(one, settings=settings, owners=OWNERS)["trust"] == trust
-    entry = entry_for_event(one, known_entities=(), projects=(), settings=settings)
+    entry = entry_for_event(one, settings=settings)
     assert (entry["source_type"], entry["source_trust"]) == (source, trust)

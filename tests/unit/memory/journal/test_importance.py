@@ -85,7 +85,7 @@ def test_a_project_is_named_by_its_key_as_whole_words(key: str, text: str, named
 def test_an_event_is_scored_and_related_by_whole_words() -> None:
     raw = {"id": "e1", "at": "2026-03-02T09:00:00+00:00", "sender": "Ada"}
     event = valid_event({**raw, "text": "Mail ada@example.org about the old mill"})
-    entry = entry_for_event(event, known_entities=(), projects=["a", "old_mill", "mil"])
+    entry = entry_for_event(event, projects=["a", "old_mill", "mil"])
     assert (entry["importance"], entry["related_projects"]) == (5, ["old_mill"])
 
 
@@ -105,7 +105,7 @@ def test_who_speaks_decides_the_trust_and_to_whom_the_importance(
     raw = {"id": "e1", "at": "2026-03-02T09:00:00+00:00", "sender": sender, "channel": "hall"}
     event = valid_event({**raw, "text": "@circadian the rain stopped", "addressed": addressed})
     settings = Settings(assistants=["Bot"])
-    entry = entry_for_event(event, known_entities=(), projects=(), settings=settings)
+    entry = entry_for_event(event, settings=settings)
     assert (entry["source_type"], entry["importance"]) == (source, importance)
     assert entry["source_trust"] == TRUST[entry["source_type"]]
 
