@@ -132,8 +132,6 @@ Tell = Callable[[str], None]
 Work = Callable[[Tell], Coroutine[Any, Any, tuple[str, ...]]]
 """The work; returns the parts of the address that shows its result."""
 
-KEPT_LINES = 200
-
 SMALL = 500
 """Facts and entries of a memory that a page reads as a whole."""
 
@@ -183,7 +181,7 @@ class BackgroundJob:
         """Add a line; it replaces the last line if both are about the same step."""
         last, step = (one.partition(":")[0] for one in ("".join(self.lines[-1:]), line))
         kept = self.lines[:-1] if last == step else self.lines
-        self.lines = [*kept, line][-KEPT_LINES:]
+        self.lines = [*kept, line]
 
 
 class BackgroundJobs:
