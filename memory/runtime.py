@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
     from langgraph.store.base import BaseStore
 
-    from memory.events import Room
+    from memory.events import inbox
     from memory.installation import Installation
 
 Form = TypeVar("Form", bound=BaseModel)
@@ -64,7 +64,7 @@ def utc_now() -> datetime:
 class Bounds(NamedTuple):
     """What bounds an agent of a server, whatever its users write into its state."""
 
-    room: Callable[[Scope], Awaitable[Room]]
+    room: Callable[[Scope], Awaitable[inbox.Room]]
     """How many events a run may take in."""
     spent: Callable[[Scope], Awaitable[int]]
     """The model tokens that its ticks used on this day (UTC)."""

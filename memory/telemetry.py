@@ -1,24 +1,24 @@
 """Telemetry: spans for OpenTelemetry, and metrics for Prometheus.
 
-Without OpenTelemetry's package a span costs nothing and does nothing. Names follow its conventions
-for generative AI. Attributes hold names of models and tools, numbers, ids and types of errors;
-never anything that a person said. Metrics are counted in every process, and shown by a server;
-their labels have few values: never a user, an agent or a text.
+Where no application has set up OpenTelemetry's SDK, a span does nothing. Names follow its
+conventions for generative AI. Attributes hold names of models and tools, numbers, ids and types of
+errors; never anything that a person said. Metrics are counted in every process, and shown by a
+server; their labels have few values: never a user, an agent or a text.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
-from functools import lru_cache, wraps
-from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeVar
+from contextlib import AbstractContextManager, aclosing, contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
+from opentelemetry import trace
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from prometheus_client import Counter, Gauge, Histogram, generate_latest
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-    from opentelemetry.trace import Span as OtelSpan
-    from opentelemetry.trace import Tracer
 
 
 def called(model: BaseChatModel) -> str:
@@ -37,51 +37,25 @@ def named(model: BaseChatModel) -> list[str]:
 
 
 T = TypeVar("T")
-Attributes = Mapping[str, str | int | bool]
 _RUN = "invoke_agent circadian"
 
-
-class Span:
-    """A span, or without OpenTelemetry a stand-in that drops everything."""
-
-    def __init__(self, otel: OtelSpan | None = None) -> None:
-        self._otel = otel
-
-    def set(self, attributes: Attributes) -> None:
-        """Add attributes."""
-        if self._otel is not None:
-            self._otel.set_attributes(attributes)
-
-    def current(self) -> AbstractContextManager[object]:
-        """Make this the current span: spans begun inside are its children."""
-        if self._otel is None:
-            return nullcontext()
-        from opentelemetry import trace
-
-        return trace.use_span(self._otel, record_exception=False, set_status_on_exception=False)
-
-    def failed(self, kind: str) -> None:
-        """Record a failure by its kind of error. The error's text may quote a message: left out."""
-        if self._otel is None:
-            return
-        from opentelemetry.trace import Status, StatusCode
-
-        self._otel.set_attribute("error.type", kind)
-        self._otel.set_status(Status(StatusCode.ERROR, kind))
-
-    def end(self) -> None:
-        """End the span."""
-        if self._otel is not None:
-            self._otel.end()
+TRACER = trace.get_tracer("circadian")
+"""Asks the provider that the process sets up, at any time."""
 
 
 @contextmanager
 def span(
-    name: str, attributes: Attributes, *, kind: Literal["internal", "client"] = "internal"
+    name: str, attributes: Mapping[str, str], *, kind: SpanKind = SpanKind.INTERNAL
 ) -> Iterator[Span]:
     """A span around a block. An error in it is recorded and raised."""
-    with _started(name, attributes, kind) as made, made.current():
+    with _started(name, attributes, kind) as made, _current(made):
         yield made
+
+
+def failed(span: Span, kind: str) -> None:
+    """Record a failure by its kind of error. The error's text may quote a message: left out."""
+    span.set_attribute("error.type", kind)
+    span.set_status(Status(StatusCode.ERROR, kind))
 
 
 def chat(model: BaseChatModel) -> AbstractContextManager[Span]:
@@ -93,7 +67,7 @@ def chat(model: BaseChatModel) -> AbstractContextManager[Span]:
         "gen_ai.provider.name": provider,
         "gen_ai.request.model": name,
     }
-    return span(f"chat {name}", attributes, kind="client")
+    return span(f"chat {name}", attributes, kind=SpanKind.CLIENT)
 
 
 def execute_tool(name: str, call_id: str | None) -> AbstractContextManager[Span]:
@@ -117,10 +91,10 @@ async def invoke_agent_stream(thread: str, parts: AsyncGenerator[T]) -> AsyncGen
     """Stream a run of an agent in a span, which is not the current span of the consumer: one task
     may resume a generator and another close it.
     """
-    with _started(_RUN, _of_run(thread), "internal") as made:
+    with _started(_RUN, _of_run(thread)) as made:
         async with aclosing(parts):
             while True:
-                with made.current():
+                with _current(made):
                     try:
                         part = await anext(parts)
                     except StopAsyncIteration:
@@ -133,7 +107,7 @@ def night_step(step: str, night: str) -> AbstractContextManager[Span]:
     return span(f"circadian.night.{step}", {"circadian.night": night})
 
 
-def _of_run(thread: str) -> Attributes:
+def _of_run(thread: str) -> dict[str, str]:
     return {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": "circadian",
@@ -141,44 +115,28 @@ def _of_run(thread: str) -> Attributes:
     }
 
 
+def _current(span: Span) -> AbstractContextManager[Span]:
+    """Make a span the current one: spans begun inside are its children."""
+    return trace.use_span(span, record_exception=False, set_status_on_exception=False)
+
+
 @contextmanager
 def _started(
-    name: str, attributes: Attributes, kind: Literal["internal", "client"]
+    name: str, attributes: Mapping[str, str], kind: SpanKind = SpanKind.INTERNAL
 ) -> Iterator[Span]:
-    tracer = _tracer()
-    if tracer is None:
-        yield Span()
-        return
     from langgraph.errors import GraphBubbleUp
-    from opentelemetry.trace import SpanKind
 
-    made = Span(
-        tracer.start_span(
-            name,
-            kind=SpanKind.CLIENT if kind == "client" else SpanKind.INTERNAL,
-            attributes=attributes,
-        )
-    )
+    made = TRACER.start_span(name, kind=kind, attributes=attributes)
     try:
         yield made
     except GraphBubbleUp:
         # An interrupt, such as a question to a person, is no failure.
         raise
     except Exception as error:
-        made.failed(type(error).__name__)
+        failed(made, type(error).__name__)
         raise
     finally:
         made.end()
-
-
-@lru_cache(maxsize=1)
-def _tracer() -> Tracer | None:
-    """The process's tracer. Its provider may be set later."""
-    try:
-        from opentelemetry import trace
-    except ImportError:
-        return None
-    return trace.get_tracer("circadian")
 
 
 # Metrics.

@@ -30,12 +30,10 @@ from memory.events import (
     own_sleep_cause,
     owners_of,
     parked_events,
-    settled,
     shared_after,
     spending_after_look,
     stop_asked_by,
     stop_sentence,
-    take_in,
     why_idle,
     why_wait,
 )
@@ -133,7 +131,8 @@ async def intake(
     goals = visit.state["goals"]
     visit.change(**rolled_up(visit.state, visit.now))
     visit.log += audit.of_goals(goals, visit.state["goals"], **visit.place, origin=None)
-    if visit.take_request() == "clear_stop":
+    visit.take_request()
+    if visit.request == "clear_stop":
         await forget_stop(visit.store, visit.scope)
     await visit.take_bounds()
     visit.carry_out(await visit.decision())
@@ -158,12 +157,10 @@ class Findings(NamedTuple):
     """The first parked tick whose question a person has answered."""
     night_going: bool
     """A night was begun and has not ended, or was asked for."""
-    sleep_asked: bool
-    """This visit brought `request: sleep`."""
+    request: Request | None
+    """What this visit was asked for. `tick` looks at the goals though nothing has changed."""
     autonomous: bool
     """The run may work on the goals."""
-    tick_asked: bool = False
-    """This visit brought `request: tick`, which waits for no change."""
 
 
 class NextTurn(NamedTuple):
@@ -207,7 +204,7 @@ def decide(found: Findings) -> NextTurn:
     notes: tuple[str, ...] = ()
     if found.autonomous and not goals_parked(state):
         idle = why_idle(state, found.settings, found.now)
-        if idle is None and not found.tick_asked:
+        if idle is None and found.request != "tick":
             idle = why_wait(state, found.settings, found.now)
         if idle is None:
             return NextTurn("tick", wish_dropped=dropped)
@@ -223,7 +220,7 @@ def night_due(found: Findings) -> bool:
         return False
     if (done := found.state["report"]["night"]) is not None:
         return done["dry_run"] and found.state["phase"] == "compacting"
-    return found.sleep_asked or found.night_going
+    return found.request == "sleep" or found.night_going
 
 
 def night_failed(state: State) -> bool:
@@ -234,12 +231,10 @@ def night_failed(state: State) -> bool:
 def sleep_cause(found: Findings) -> tuple[SleepCause, str] | None:
     """Why the agent falls asleep of its own accord, with the reason; None: it stays awake."""
     state, settings = found.state, found.settings
-    direct = bool(found.left.people)
-    wish = None if direct else state["sleep_wish"]
-    wishing, busy = cast(State, {**state, "sleep_wish": wish}), not found.left.empty()
-    cause = own_sleep_cause(wishing, settings, found.now, direct=direct, busy=busy)
+    cause = own_sleep_cause(state, settings, found.now, found.left)
     if cause is None:
         return None
+    wish = state["sleep_wish"]
     reasons: dict[SleepCause, str] = {
         "go_to_sleep": wish["reasoning"] if wish else "",
         "schedule": hours_named(settings),
@@ -290,7 +285,8 @@ class _Visit:
             self.settings, user=self.resources.user, served=self.resources.served
         )
         self.log: list[audit.AuditEntry] = []
-        self.sleep_asked = self.autonomous = self.tick_asked = False
+        self.request: Request | None = state.get("request") if self.first else None
+        self.autonomous = False
         self.given = False
         """The run brought messages, events or a request."""
         self.report_before: Report = state.get("report") or empty_report()
@@ -348,7 +344,7 @@ class _Visit:
             on_disk = stored_values(self.config)
             left = on_disk.get("handled", []) if on_disk else []
         if on_disk and "report" in on_disk:  # A run's first checkpoint may be its input alone.
-            await settled(self.store, self.scope, on_disk, left, late=self.first)
+            await inbox.settled(self.store, self.scope, on_disk, left, late=self.first)
         kept = [] if self.first else [mark for mark in marks if mark not in left]
         if marks != kept:
             self.change(handled=kept)
@@ -358,7 +354,7 @@ class _Visit:
     async def take_in(self) -> None:
         """Write new input to the inbox before anything is done with it."""
         metadata = self.config.get("metadata", {})
-        arrived = await take_in(
+        arrived = await inbox.take_in(
             self.state,
             store=self.store,
             scope=self.scope,
@@ -392,9 +388,9 @@ class _Visit:
         if done is not None:
             self.note(notes=[f"The undo of {done} was interrupted, and is finished now."])
 
-    def take_request(self) -> Request | None:
+    def take_request(self) -> None:
         """Carry out the run's request, as far as it asks for no night and no tick."""
-        request = self.state.get("request") if self.first else None
+        request = self.request
         self.given = self.given or request is not None
         if request == "sleep" and not self.state["emergency_stop"]:
             self._sleep("request", f"{self.resources.user} asked for it")
@@ -413,8 +409,6 @@ class _Visit:
         self.autonomous = self.first and (
             request == "tick" or not (self.given or self.resumed is not None)
         )
-        self.sleep_asked, self.tick_asked = request == "sleep", request == "tick"
-        return request
 
     async def take_bounds(self) -> None:
         """Take over an emergency stop that was requested meanwhile, by any process.
@@ -457,9 +451,8 @@ class _Visit:
                     (t for t in parked_ticks(self.state) if t["question"]["id"] in answers), None
                 ),
                 night_going=await night.unfinished(self.store, self.scope) is not None,
-                sleep_asked=self.sleep_asked,
+                request=self.request,
                 autonomous=self.autonomous,
-                tick_asked=self.tick_asked,
             )
         )
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
@@ -244,9 +243,7 @@ def in_sight(runtime: Runtime, collector: Collector) -> list[JournalEntry]:
     events = [event] if event is not None else []
     if collector.shown is not None or is_extracting(runtime):
         events = list(_history(runtime))
-    settings = settings_of(runtime.context)
-    known: Any = {"known_entities": (), "projects": (), "settings": settings}
-    return [entry_for_event(one, **known) for one in events]
+    return [entry_for_event(one, settings=settings_of(runtime.context)) for one in events]
 
 
 def grounds(entries: Sequence[JournalEntry]) -> list[str]:

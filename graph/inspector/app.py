@@ -40,7 +40,7 @@ from graph.inspector.visits import (
     link,
     render,
     root_of,
-    step,
+    segment,
 )
 from graph.use_cases import AgentContext, applying, of_run, previewing, run
 from memory.errors import (
@@ -213,7 +213,7 @@ def inspector(host: Host, middleware: Sequence[Middleware] = ()) -> Starlette:
         root = root_of(request)
         if not names:
             raise HTTPException(404, "There is no agent: PUT /circadian/agents/NAME makes one.")
-        return RedirectResponse(link(root, [step(names[0]), "today"], {}), 303)
+        return RedirectResponse(link(root, [segment(names[0]), "today"], {}), 303)
 
     def page(handler: Handler) -> object:
         async def endpoint(request: Request) -> Response:

@@ -132,8 +132,6 @@ Tell = Callable[[str], None]
 Work = Callable[[Tell], Coroutine[Any, Any, tuple[str, ...]]]
 """The work; returns the parts of the address that shows its result."""
 
-KEPT_LINES = 200
-
 SMALL = 500
 """Facts and entries of a memory that a page reads as a whole."""
 
@@ -183,7 +181,7 @@ class BackgroundJob:
         """Add a line; it replaces the last line if both are about the same step."""
         last, step = (one.partition(":")[0] for one in ("".join(self.lines[-1:]), line))
         kept = self.lines[:-1] if last == step else self.lines
-        self.lines = [*kept, line][-KEPT_LINES:]
+        self.lines = [*kept, line]
 
 
 class BackgroundJobs:
@@ -283,11 +281,11 @@ class Visit:
 
     def url(self, /, *parts: object, **query: Any) -> str:
         """The address of a page of this agent."""
-        return link(self.root, [step(self.agent), *parts], query)
+        return link(self.root, [segment(self.agent), *parts], query)
 
     def other(self, agent: str) -> str:
         """The first page of another agent."""
-        return link(self.root, [step(agent), "today"], {})
+        return link(self.root, [segment(agent), "today"], {})
 
     @property
     def sign_out(self) -> str:
@@ -401,10 +399,10 @@ async def read_form(request: Request) -> dict[str, str]:
         raise HTTPException(400, "the form is not UTF-8 text") from None
 
 
-def step(agent: str) -> str:
-    """An agent's name as one step of a path: signs and names that mean more there are quoted.
+def segment(agent: str) -> str:
+    """An agent's name as one segment of a path: signs and names that mean more there are quoted.
 
-    `link` quotes the step once more.
+    `link` quotes the segment once more.
     """
     meaning = "s" if agent == "static" else "/%" if agent.strip(".") else "."
     return agent.translate({ord(sign): f"%{ord(sign):02X}" for sign in meaning})

@@ -31,7 +31,7 @@ from graph.server.agents import erase_files, every_own
 from graph.server.settings import ERASED, FULL, INVALID, User, serving
 from memory import forgetting
 from memory.errors import BusyError, CircadianError, ConfigurationError
-from memory.events import Room, inbox
+from memory.events import inbox
 from memory.facts import user_filters
 from memory.records import Scope, Usage
 from memory.runtime import Process, process_now, scope_of
@@ -185,14 +185,14 @@ async def kept(user: str) -> int:
     return memories_in(found)
 
 
-async def memories_left(user: str) -> Room:
+async def memories_left(user: str) -> inbox.Room:
     """How many more memories of the user can be kept."""
     most = serving().memories_per_user
     if most is None:
-        return Room(maxsize, "")
+        return inbox.Room(maxsize, "")
     now = await kept(user)
     why = f"{now:,} of {most:,} memories are kept: forget some, or ask the operator for more"
-    return Room(most - now, why)
+    return inbox.Room(most - now, why)
 
 
 _QUEUES: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -203,16 +203,16 @@ def queue_of(user: str) -> asyncio.Lock:
     return _QUEUES.setdefault(user, asyncio.Lock())
 
 
-async def _bounds(scope: Scope) -> list[Room]:
+async def _bounds(scope: Scope) -> list[inbox.Room]:
     """What bounds the new events of an agent: the request, the inbox, the user's memory."""
     waiting, _ = await inbox.waiting_now(process_now().served_store, scope.namespace())
     at_once, most = serving().events_per_request, serving().events_waiting
     why = f"{waiting:,} of at most {most:,} events wait: let the agent run, then send them again"
-    request = Room(at_once, f"at most {at_once:,} events in one request")
-    return [request, Room(most - waiting, why), await memories_left(scope.user)]
+    request = inbox.Room(at_once, f"at most {at_once:,} events in one request")
+    return [request, inbox.Room(most - waiting, why), await memories_left(scope.user)]
 
 
-async def room(scope: Scope) -> Room:
+async def room(scope: Scope) -> inbox.Room:
     """How many events a run may take in. No hook sees input in an edit of the state."""
     return min(await _bounds(scope))
 

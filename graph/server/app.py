@@ -36,7 +36,6 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
-from starlette.schemas import SchemaGenerator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.blocking import spare_collections
@@ -258,15 +257,9 @@ class GracefulApp(FastAPI):
         return inspector.SignIn(Problems(super().build_middleware_stack()))
 
     def openapi(self) -> dict[str, Any]:
-        """FastAPI's document, with those routes of LangGraph Server that its own document lacks."""
+        """FastAPI's document, with the form of errors."""
         found = super().openapi()
         found["components"]["schemas"]["Problem"] = Problem.model_json_schema()
-        own = getattr(sys.modules.get("langgraph_api.api.openapi"), "openapi", {"paths": {}})
-        for route in SchemaGenerator({}).get_endpoints(self.routes):
-            told = [one["paths"].get(route.path, ()) for one in (own, found)]
-            if not any(route.http_method in methods for methods in told):
-                shown = {"responses": {"default": {"description": route.func.__name__}}}
-                found["paths"].setdefault(route.path, {})[route.http_method] = shown
         return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

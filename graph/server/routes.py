@@ -43,24 +43,7 @@ from graph.server.accounts import memories_in, memories_left
 from graph.server.agents import Agent, ServedAgent
 from graph.server.problems import Handler, StrictRoute, api_router
 from graph.server.settings import FULL
-from graph.use_cases import (
-    Forgotten,
-    NightLine,
-    Status,
-    applying,
-    briefing,
-    complete_state,
-    decide,
-    forget,
-    forget_agent,
-    forget_entry,
-    forget_fact,
-    nights,
-    recall,
-    status,
-    want_preview,
-    withdraw,
-)
+from graph.use_cases import Forgotten, Imported, NightLine, Status, nights
 from memory import journal
 from memory.audit import AuditEntry
 from memory.errors import NotFoundError
@@ -173,7 +156,10 @@ Wanted = Annotated[MemoryFilter, Depends(memory_filter)]
 @router.get("/status")
 async def show_status(agent: Agent) -> Status:
     """The agent at a glance."""
-    return {**await status(agent.context), "briefing": await briefing(agent.context)}
+    return {
+        **await use_cases.status(agent.context),
+        "briefing": await use_cases.briefing(agent.context),
+    }
 
 
 @router.get("/goals")
@@ -221,7 +207,7 @@ async def list_events(agent: Agent, page: Page) -> Listed[EventLine]:
 
 
 async def _state(agent: ServedAgent) -> State:
-    return complete_state(await agent.context.values())
+    return use_cases.complete_state(await agent.context.values())
 
 
 # What it knows
@@ -287,7 +273,7 @@ async def recall_memories(
     superseded: Annotated[bool, Query(description="Also what no longer holds.")] = False,
 ) -> list[RecalledMemory]:
     """What fits a query, best first, with the parts of each score."""
-    hits = await recall(agent.context, q, limit, include_superseded=superseded)
+    hits = await use_cases.recall(agent.context, q, limit, include_superseded=superseded)
     return [documents.recalled_memory(hit, explain=True) for hit in hits]
 
 
@@ -424,13 +410,13 @@ async def forget_memory(agent: Agent, form: ForgetForm, preview: Preview = False
     """
     context = agent.context
     if form.fact is not None:
-        done = await forget_fact(context, form.fact, dry_run=preview)
+        done = await use_cases.forget_fact(context, form.fact, dry_run=preview)
     elif form.agent:
-        done = await forget_agent(context, dry_run=preview)
+        done = await use_cases.forget_agent(context, dry_run=preview)
     elif form.entry:
-        done = await forget_entry(context, form.entry, dry_run=preview)
+        done = await use_cases.forget_entry(context, form.entry, dry_run=preview)
     else:
-        done = await forget(context, form.person or "", dry_run=preview)
+        done = await use_cases.forget(context, form.person or "", dry_run=preview)
     if not preview:
         await (agent.erase_thread() if form.agent else agent.refresh())
     return done
@@ -439,7 +425,7 @@ async def forget_memory(agent: Agent, form: ForgetForm, preview: Preview = False
 @changing.post("/nights/{id}/apply", status_code=202)
 async def apply_night(agent: Agent, id: str) -> RunStarted:
     """Apply a preview, or a night that was held back. No model is called."""
-    async with applying(agent.context, id):
+    async with use_cases.applying(agent.context, id):
         pass  # Any run goes on with an approved night.
     return await _run(agent, {})
 
@@ -463,7 +449,7 @@ async def sleep(
 ) -> RunStarted:
     """Go through a night. `GET nights/last` shows it once it has begun."""
     if dry_run:
-        await want_preview(agent.context)
+        await use_cases.want_preview(agent.context)
     return await _run(agent, {} if dry_run else {"request": "sleep"})
 
 
@@ -474,8 +460,8 @@ async def approve_question(
     form: Annotated[ApprovalForm, Body()] = ApprovalForm(),  # noqa: B008
 ) -> RunStarted:
     """Let a dangerous tool run; its tick goes on."""
-    edited = {"decision": "edit", "args": form.args}
-    await decide(agent.context, id, {"decision": "approve"} if form.args is None else edited)
+    approved, edited = {"decision": "approve"}, {"decision": "edit", "args": form.args}
+    await use_cases.decide(agent.context, id, approved if form.args is None else edited)
     return await _run(agent, {})
 
 
@@ -486,14 +472,14 @@ async def refuse_question(
     form: Annotated[RefusalForm, Body()] = RefusalForm(),  # noqa: B008
 ) -> RunStarted:
     """Answer a question with no; the model is told, and the tick goes on."""
-    await decide(agent.context, id, {"decision": "refuse", "reason": form.reason})
+    await use_cases.decide(agent.context, id, {"decision": "refuse", "reason": form.reason})
     return await _run(agent, {})
 
 
 @changing.delete("/events/{id:path}")
 async def withdraw_event(agent: Agent, id: str) -> InboxItem:
     """Take an event that waits, or was set aside, out of the inbox; returns it."""
-    return await withdraw(agent.context, id)
+    return await use_cases.withdraw(agent.context, id)
 
 
 @changing.get(
@@ -521,7 +507,7 @@ async def export_memory(agent: Agent) -> StreamingResponse:
         "requestBody": {"required": True, "content": {JSON_LINES: {"schema": {"type": "string"}}}}
     },
 )
-async def import_memory(agent: Agent, request: Request) -> use_cases.Imported:
+async def import_memory(agent: Agent, request: Request) -> Imported:
     """Take in an exported memory; the agent must be empty."""
     try:
         lines = list(StringIO((await request.body()).decode()))

@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from graph.use_cases.context import AgentContext
 from graph.use_cases.runs import run
 from memory.errors import InputError, NotFoundError
-from memory.events import decision_of, keep
+from memory.events import approvals
 from memory.records import Decision
 
 _WORDS = {"approve": "approved", "edit": "approved with other arguments", "refuse": "refused"}
@@ -66,7 +66,7 @@ async def decide(context: AgentContext, question: str, answer: Any) -> Decision:
     if question not in waiting:
         ids = ", ".join(waiting) or "none"
         raise NotFoundError(f"no question {question!r:.80} waits for an answer; waiting: {ids}")
-    decision = decision_of(answer, by=context.scope.user, at=context.now())
+    decision = approvals.decision_of(answer, by=context.scope.user, at=context.now())
     if isinstance(decision, str):
         raise InputError(decision)
     name, args = waiting[question]["tool"], decision["args"]
@@ -79,7 +79,7 @@ async def decide(context: AgentContext, question: str, answer: Any) -> Decision:
     wrong = misfit(tools[name][0], args) if args is not None else None
     if wrong:
         raise InputError(f"the arguments do not fit {name}: {wrong}")
-    standing = await keep(context.store, context.scope, question, decision)
+    standing = await approvals.keep(context.store, context.scope, question, decision)
     if (standing["decision"], standing["args"]) != (decision["decision"], args):
         raise InputError(
             f"{question} was answered before: {_WORDS[standing['decision']]} by {standing['by']} "

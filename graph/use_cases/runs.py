@@ -16,7 +16,7 @@ from graph.use_cases.forgetting import forget_begun
 from graph.use_cases.status import naming
 from memory import telemetry
 from memory.errors import BusyError, CircadianError, InputError, StateError, accepting, failed
-from memory.events import Posted, ask_for_stop, check_request, completed, inbox, settled
+from memory.events import ask_for_stop, inbox
 from memory.messages import as_messages, event_of, message_of, ticks_of, valid_event, with_kind
 from memory.records import (
     Event,
@@ -299,7 +299,7 @@ async def accept(context: AgentContext, input: Input) -> PostedInput:
 
 async def post(
     context: AgentContext, events: Mapping[str, Any] | Sequence[Mapping[str, Any]]
-) -> Posted:
+) -> inbox.Posted:
     """Put events into the inbox; takes no lock, so it works while a run holds the agent.
 
     Each has `text`, and may have `id`, `at` (ISO 8601), `sender`, `channel`, `addressed`.
@@ -362,7 +362,7 @@ async def prepare(
                 "lost: run again, and it goes on"
             ) from error
         if held.stored:
-            await settled(context.store, context.scope, held.stored, held.stored["handled"])
+            await inbox.settled(context.store, context.scope, held.stored, held.stored["handled"])
         await forget_begun(context)
 
 
@@ -413,7 +413,7 @@ def _checked(given: Any) -> dict[str, Any]:
         raise InputError(
             f"unknown input: {', '.join(sorted(unknown))}; known are messages, events, request"
         )
-    check_request(taken.get("request"))
+    inbox.check_request(taken.get("request"))
     if isinstance(taken.get("messages"), str) and not taken["messages"].strip():
         raise InputError("the message is empty")
     events = taken.get("events") or []
@@ -460,7 +460,7 @@ def _event(context: AgentContext, raw: Any) -> Event:
     if not isinstance(raw, Mapping):
         raise InputError(f"an event must be an object with a text; got {raw!r:.80}")
     now = context.now()
-    return valid_event(completed(raw, id_=str(uuid.uuid4()), owner=context.owner, now=now))
+    return valid_event(inbox.completed(raw, id_=str(uuid.uuid4()), owner=context.owner, now=now))
 
 
 DEFAULT = "updates"

@@ -76,21 +76,14 @@ def why_only_events(spending: Spending, settings: Settings, now: datetime) -> st
 def spending_at(spending: Spending, now: datetime) -> Spending:
     """The part of `spending` that counts at `now`: its hour and its day."""
     stamp = now.astimezone(UTC).isoformat()
-    hour, ticks = _rolled(spending["hour"], stamp[:_HOUR], spending["autonomous_ticks"])
-    day, tokens = _rolled(spending["day"], stamp[:_DAY], spending["tokens"])
-    used: Spending = {"hour": hour, "autonomous_ticks": ticks, "day": day, "tokens": tokens}
-    return {**used, "look": spending["look"]} if "look" in spending else used
-
-
-def _rolled(held: str, current: str, count: int) -> tuple[str, int]:
-    """The hour or day to count in, and what was spent in it.
-
-    Setting the clock back by hours does not renew the budget. If it is set back by days, the count
-    goes on from the new day: a single time in the far future would block the assistant.
-    """
-    if current > held:
-        return current, 0
-    return (held if held[:_DAY] == current[:_DAY] else current), count
+    hour, day = stamp[:_HOUR], stamp[:_DAY]
+    return {
+        **spending,
+        "hour": hour,
+        "autonomous_ticks": spending["autonomous_ticks"] if spending["hour"] == hour else 0,
+        "day": day,
+        "tokens": spending["tokens"] if spending["day"] == day else 0,
+    }
 
 
 def spending_after_look(state: State, settings: Settings, now: datetime) -> Spending:
@@ -294,15 +287,14 @@ def fatigued(share: float, settings: Settings, *, pending: bool, rested: float =
 
 
 def own_sleep_cause(
-    state: State, settings: Settings, now: datetime, *, direct: bool, busy: bool
+    state: State, settings: Settings, now: datetime, pending: Pending
 ) -> SleepCause | None:
     """Why the agent falls asleep by itself now, or sleeps on at its hour; None if not.
 
-    It stays awake while `direct` events wait or the emergency stop is on. Schedule and fatigue
-    apply only to runs that nobody waits for. `busy`: any event is pending; one whose tick waits
-    for a person's answer is not.
+    It stays awake while events to act on are `pending` or the emergency stop is on. Schedule and
+    fatigue apply only to runs that nobody waits for.
     """
-    if direct or state["emergency_stop"] or not settings.enabled:
+    if pending.people or state["emergency_stop"] or not settings.enabled:
         return None
     if state["mode"] == "awake" and state["sleep_wish"] is not None:
         return "go_to_sleep"
@@ -314,7 +306,8 @@ def own_sleep_cause(
     if state["mode"] == "sleep":
         return None
     share, rested = filled(state, settings), state["slumber"]["rested"]
-    return "fatigue" if fatigued(share, settings, pending=busy, rested=rested) else None
+    tired = fatigued(share, settings, pending=not pending.empty(), rested=rested)
+    return "fatigue" if tired else None
 
 
 def hours_over(state: State, settings: Settings, now: datetime) -> bool:

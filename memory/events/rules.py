@@ -28,7 +28,6 @@ from memory.journal import (
     source_type_of,
 )
 from memory.records import (
-    NOBODY,
     OPENING,
     OWN_PREFIX,
     Assessment,
@@ -63,8 +62,8 @@ def entry_id(event: Event) -> str:
 def entry_for_event(
     event: Event,
     *,
-    known_entities: Iterable[str],
-    projects: Iterable[str],
+    known_entities: Iterable[str] = (),
+    projects: Iterable[str] = (),
     settings: Settings = _DEFAULTS,
     sender_bonus: int = 0,
 ) -> JournalEntry:
@@ -94,9 +93,7 @@ def entry_for_event(
     }
 
 
-def entry_in(
-    state: State, event: Event, settings: Settings = _DEFAULTS, familiar: Familiar = NOBODY
-) -> JournalEntry:
+def entry_in(state: State, event: Event, settings: Settings, familiar: Familiar) -> JournalEntry:
     """Journal entry of an event; people and projects come from the state and profiles."""
     return entry_for_event(
         event,

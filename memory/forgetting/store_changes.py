@@ -14,7 +14,7 @@ from langgraph.store.base import BaseStore, Item, PutOp
 
 from memory import audit, entities, journal, night, pages
 from memory.compaction import SUMMARIES
-from memory.events import RUNS, approvals, inbox
+from memory.events import approvals, inbox
 from memory.forgetting.erasure import Erasure
 from memory.forgetting.scrubbing import FORGOTTEN, Forgettable
 from memory.operations import apply
@@ -410,7 +410,7 @@ _RULES: Mapping[str, Callable[[str, Value, ForgetContext], Value | None]] = {
     approvals.DEEDS: _deed,
     approvals.ANSWERS: _answer,
     approvals.PASSED_OVER: _answer,
-    RUNS: _run,
+    inbox.RUNS: _run,
     SUMMARIES: _summary,
     entities.ENTITIES: _profile,
     entities.NAMES: _name,

@@ -86,7 +86,7 @@ TRUST: Mapping[SourceType, float] = {
 
 _BASE, _DIRECT, _MENTION = 2, 3, 2
 _HIGHEST_BONUS = 2
-_LOWEST, _HIGHEST = 1, 10
+_HIGHEST = 10
 _WORD = re.compile(r"\w+")
 
 AT = r"(?<![\w@/.+-])@"
@@ -120,7 +120,7 @@ def heuristic_importance(
     score = _BASE + min(max(sender_bonus, 0), _HIGHEST_BONUS)
     score += bool(found & _GOAL_WORDS) + bool(found & _QUEST_WORDS) + named
     score += _DIRECT * direct + _MENTION * mentioned
-    return min(max(score, _LOWEST), _HIGHEST)
+    return min(score, _HIGHEST)
 
 
 def mentions(text: str) -> bool:

@@ -302,7 +302,7 @@ async def _answer(send: Send, question: _Question) -> Answer:
             telemetry.TOKENS.labels("input", model).inc(question.read)
             telemetry.TOKENS.labels("output", model).inc(question.written)
             telemetry.CACHED_TOKENS.labels(model).inc(question.cached)
-            span.set(
+            span.set_attributes(
                 {
                     "gen_ai.usage.input_tokens": question.read,
                     "gen_ai.usage.output_tokens": question.written,

@@ -30,7 +30,6 @@ from memory.records.operations import (
 )
 from memory.records.profiles import (
     MOST_ALIASES,
-    NOBODY,
     RISE,
     Attribute,
     EntityProfile,
@@ -137,7 +136,6 @@ __all__ = [
     "LOCAL_USER",
     "LONGEST_FACT",
     "MOST_ALIASES",
-    "NOBODY",
     "OPENING",
     "OWN_PREFIX",
     "REFLECTION",

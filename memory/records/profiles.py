@@ -129,15 +129,12 @@ class Page(TypedDict):
 class Familiar(NamedTuple):
     """The sender of a text and the people it names, as far as profiles know them."""
 
-    sender: str = ""
+    sender: str
     """Id of the sender's profile, which need not exist yet."""
-    bonus: int = 0
+    bonus: int
     """The sender's bonus, 0..2."""
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...]
     """Names of the people mentioned, without the sender."""
-
-
-NOBODY = Familiar()
 
 
 def entity_id(key: str) -> str:

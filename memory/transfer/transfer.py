@@ -28,7 +28,7 @@ from typing_extensions import TypedDict
 
 from memory import forgetting, journal
 from memory.errors import InputError, explained
-from memory.events import Deed, approvals, inbox
+from memory.events import approvals, inbox
 from memory.facts import SemanticMemory, metadata_of, scope_filters
 from memory.records import LONGEST_FACT, Fact, Scope
 from memory.state import at_rest, kept_problem
@@ -203,7 +203,7 @@ class _Stop(TypedDict):
 _FORMS: Mapping[tuple[str, int], Any] = {
     **FORMS,
     ("open_night", 1): FORMS["pending", 1],
-    ("deeds", 1): Deed,
+    ("deeds", 1): approvals.Deed,
     ("controls", 1): _Stop,
 }
 """Record types by the first label and the length of their namespace."""

@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from memory import audit
-from memory.events import question_id
+from memory.events import approvals
 from memory.messages import of_tick, open_calls
 from memory.records import Loop, ParkedTick, Question
 from memory.runtime import resources_of, scope_of, settings_of, store_of
@@ -63,7 +63,7 @@ def _question(state: State, tools: Mapping[str, OfferedTool], now: str) -> Quest
     shown = ", ".join(f"{key}={value!r:.200}" for key, value in args.items())
     others = list(tools[call["name"]].foreign(call["args"]))
     question: Question = {
-        "id": question_id(event, now, call["name"], args),
+        "id": approvals.question_id(event, now, call["name"], args),
         "tool": call["name"],
         "args": dict(call["args"]),
         "reason": str(reason) if reason else None,

@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 
 from memory import audit
 from memory.audit import AuditEntry
-from memory.events import Deed, approvals
+from memory.events import approvals
 from memory.messages import marked, open_calls
 from memory.models import charged
 from memory.records import CallRecord, Loop
@@ -130,7 +130,7 @@ class _Round:
         earlier = await approvals.deed(store, scope, key)
         if earlier is not None:
             return self._take(_as_before(call, earlier))
-        deed: Deed = {
+        deed: approvals.Deed = {
             "tool": call["name"],
             "args": dict(call["args"]),
             "begun": resources_of(self.config).clock().isoformat(),
@@ -144,7 +144,11 @@ class _Round:
             await approvals.drop_deed(store, scope, key)
             raise
         answer = self.answers[-1]
-        ended: Deed = {**deed, "outcome": str(answer.content), "ok": answer.status != "error"}
+        ended: approvals.Deed = {
+            **deed,
+            "outcome": str(answer.content),
+            "ok": answer.status != "error",
+        }
         await audit.write(
             store,
             scope,
@@ -257,7 +261,7 @@ _WHY = {
 }
 
 
-def _as_before(call: ToolCall, deed: Deed) -> Executed:
+def _as_before(call: ToolCall, deed: approvals.Deed) -> Executed:
     same = (deed["tool"], deed["args"]) == (call["name"], dict(call["args"]))
     if not same:
         began = f"this tick ran {deed['tool']} already, in an earlier try"

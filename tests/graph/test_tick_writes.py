@@ -84,7 +84,7 @@ async def test_an_entry_is_written_while_semantic_memory_cannot_be_used(tmp_path
 
     store = InMemoryStore()
     unusable = SemanticMemory(refuse, mem0_dir=tmp_path, dimension=8, embeddings=refuse)
-    entry = entry_for_event(EVENT, known_entities=(), projects=())
+    entry = entry_for_event(EVENT)
     operations = [add_entry(entry, "said")]
     await apply_operations(operations, store=store, semantic=unusable, scope=SCOPE)
     assert await journal.read(store, SCOPE, entry["id"]) == entry
@@ -94,7 +94,7 @@ async def test_an_entry_that_a_night_has_settled_is_not_made_pending_again(
     opening: Opening, clock: Clock
 ) -> None:
     event = valid_event({"id": "e1", "at": clock().isoformat(), "sender": "Ada", "text": "Hello"})
-    entry = entry_for_event(event, known_entities=[], projects=[])
+    entry = entry_for_event(event)
     added, marked = add_entry(entry, "heard"), mark_entry(entry, "consolidated", "settled")
     async with opening(scripted()) as agent:
         for operations in ([added], [marked], [added]):

@@ -1,7 +1,6 @@
 """The agent on LangGraph's own server, as Studio and deployments use it."""
 
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
@@ -14,7 +13,7 @@ from graph.agent import open_agent
 from memory.errors import BusyError
 from memory.records.records import LOCAL_USER, thread_id
 from memory.settings import Settings
-from tests.support.server import Server
+from tests.support.server import Server, until
 
 PROJECT = "Start a project to build a shed in the garden"
 GOAL = "Add a goal: fix the roof"
@@ -51,11 +50,8 @@ class Thread:
 
     def wait_for(self, reached: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The state of a run that goes on, once it is as asked."""
-        deadline = time.monotonic() + 30
-        while not reached(values := self.values):
-            assert time.monotonic() < deadline, values
-            time.sleep(0.02)
-        return values
+        until(lambda: reached(self.values), lambda: self.values)
+        return self.values
 
     def journal(self) -> list[str]:
         """The events that were journaled, one for each entry."""

@@ -77,7 +77,7 @@ def issuer() -> Iterator[Issuer]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterator[Server]:
-    running = Server(
+    with Server(
         tmp_path_factory.mktemp("server"),
         CIRCADIAN_TOKEN_JWKS=f"{issuer.root_url}/keys",
         CIRCADIAN_USER_TOKENS_PER_DAY=str(TOKENS),
@@ -85,9 +85,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterator
         CIRCADIAN_EVENTS_PER_REQUEST=str(EVENTS),
         CIRCADIAN_EVENTS_WAITING=str(WAITING),
         CIRCADIAN_FOLDER=str(tmp_path_factory.mktemp("files")),
-    ).start()
-    yield running
-    running.kill()
+    ) as running:
+        yield running
 
 
 class Clients:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, cast
 
@@ -20,7 +20,7 @@ from tests.support import launching
 from tests.support.api_client import ApiClient
 from tests.support.launching import LAUNCH, Launches, asking
 from tests.support.openai_server import OpenAIServer, Reply, text
-from tests.support.server import Server
+from tests.support.server import Server, until
 
 FLIES = text("It flies.")
 MARS = asking(("launch", {"target": "Mars"}))
@@ -69,18 +69,12 @@ class Desk:
     def until_runs_are_kept(self) -> None:
         """Wait until the server has written down which runs it is doing."""
         file, now = self.server.folder / ".langgraph_api" / ".langgraph_ops.pckl", time.time()
-        self.until(lambda: file.exists() and file.stat().st_mtime > now)
+        until(lambda: file.exists() and file.stat().st_mtime > now, self.server.log)
 
     def times_done(self, run: str) -> int:
         """How often the server came to the end of a run."""
         told = [(one["event"], one.get("run_id")) for one in self.server.records()]
         return told.count(("Background run succeeded", run))
-
-    def until(self, reached: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 30
-        while not reached():
-            assert time.monotonic() < deadline, self.server.log()[-4000:]
-            time.sleep(0.05)
 
     def restart(self, thread: Asked) -> Asked:
         """Kill the server and start it again; the thread, as a new client finds it."""
@@ -123,11 +117,8 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     with pytest.MonkeyPatch.context() as patch, Model() as model:
         launches = launching.set_up(patch, folder)
         patch.setenv("OPENAI_BASE_URL", model.base_url)
-        server = Server(folder / "server")
-        try:
-            yield Desk(server.start(), model, launches)
-        finally:
-            server.kill()
+        with Server(folder / "server") as server:
+            yield Desk(server, model, launches)
 
 
 @pytest.fixture
@@ -273,7 +264,7 @@ def test_a_retried_run_answers_no_other_question(desk: Desk) -> None:
     thread.client.runs.join(thread.id, run["run_id"])
     assert (desk.launched, thread.asked["args"]) == (["the moon"], {"target": "Mars"})
     thread = desk.restart(thread)
-    desk.until(lambda: desk.times_done(run["run_id"]) == 2)
+    until(lambda: desk.times_done(run["run_id"]) == 2, desk.server.log)
     assert (desk.launched, thread.asked["args"]) == (["the moon"], {"target": "Mars"})
     thread.answer()
     assert desk.launched == ["the moon", "Mars"]

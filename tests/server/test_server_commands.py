@@ -1,9 +1,9 @@
 """An agent made by its name, before its first run: by commands, by A2A and over a socket."""
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import httpx
@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from tests.server.test_server_auth import SAID, http, token
-from tests.support.server import Server
+from tests.support.server import Server, until
 
 ADA, BEN = "alma", "bruno"  # the server is shared, and other tests count what theirs have
 
@@ -30,10 +30,9 @@ def started(number: int = 1) -> dict[str, Any]:
 
 def ticks(server: Server, user: str, thread: str) -> int:
     with get_sync_client(url=server.url, api_key=token(user)) as api:
-        deadline = time.monotonic() + 30
-        while any(run["status"] in ("pending", "running") for run in api.runs.list(thread)):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        runs = partial(api.runs.list, thread)
+        going = ("pending", "running")
+        until(lambda: not any(run["status"] in going for run in runs()), runs)
         values: Any = api.threads.get_state(thread)["values"]
         return int(values.get("tick", 0))
 

@@ -95,9 +95,8 @@ def issuer(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("server")
-    running = Server(folder, CIRCADIAN_TOKEN_KEY=str(issuer.file)).start()
-    yield running
-    running.kill()
+    with Server(folder, CIRCADIAN_TOKEN_KEY=str(issuer.file)) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,7 @@ or answered twice in the state that stands, and the night is complete in the end
 """
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal, cast
 
 import httpx
@@ -18,7 +17,7 @@ from langgraph_sdk.client import SyncLangGraphClient
 from memory.records.records import LOCAL_USER
 from tests.server.test_server import Thread, event, handled, said
 from tests.support.openai_server import KEY, OpenAIServer, Reply, text
-from tests.support.server import Server
+from tests.support.server import Server, until
 
 Strategy = Literal["enqueue", "reject", "interrupt", "rollback"]
 STRATEGIES: list[Strategy] = ["enqueue", "reject", "interrupt", "rollback"]
@@ -69,23 +68,18 @@ def client(
     """A client of the server of all ticks; each test has a thread, that is an agent, of its own."""
     asked: Any = {"CIRCADIAN_MODEL": "openai:none", "CIRCADIAN_EMBEDDER": "offline"}
     asked |= {"OPENAI_BASE_URL": serving.base_url, "OPENAI_API_KEY": KEY}
-    yield from _client(Server(tmp_path_factory.mktemp("ticks"), **asked))
+    folder = tmp_path_factory.mktemp("ticks")
+    with Server(folder, **asked) as server, get_sync_client(url=server.url) as opened:
+        yield opened
     serving.go.set()
 
 
 @pytest.fixture(scope="module")
 def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncLangGraphClient]:
     """The same for all nights, with the offline model."""
-    yield from _client(Server(tmp_path_factory.mktemp("nights")))
-
-
-def _client(server: Server) -> Iterator[SyncLangGraphClient]:
-    server.start()
-    try:
-        with get_sync_client(url=server.url) as opened:
-            yield opened
-    finally:
-        server.kill()
+    folder = tmp_path_factory.mktemp("nights")
+    with Server(folder) as server, get_sync_client(url=server.url) as opened:
+        yield opened
 
 
 class Two:
@@ -95,13 +89,6 @@ class Two:
         self.thread, self._runs, self.rejected = thread, thread.client.runs, False
         self._first = self._runs.create(thread.id, "agent", input=cast(Any, given), **more)
         self._last = self._first
-
-    def until(self, reached: Callable[[], bool]) -> None:
-        """Wait for a place in the first run."""
-        deadline = time.monotonic() + 30
-        while not reached():
-            assert time.monotonic() < deadline, self.thread.values
-            time.sleep(0.02)
 
     def second(self, strategy: Strategy, given: dict[str, Any]) -> None:
         """Begin the second run, or be refused."""
@@ -156,7 +143,7 @@ def test_a_night(offline: SyncLangGraphClient, strategy: Strategy) -> None:
     thread.run(events=[event(f"n{n}", said_by(n), addressed=False) for n in range(ENTRIES)])
     two = Two(thread, {"request": "sleep"}, context=SMALL)
     # It has begun to make facts, and has not applied them yet.
-    two.until(lambda: len(facts(thread)) >= 3)
+    until(lambda: len(facts(thread)) >= 3, lambda: thread.values)
     two.second(strategy, {"messages": [said("Hello", id="hello")]})
     two.end()
     assert (two.first, two.rejected) == (FIRST_IS[strategy], strategy == "reject")

@@ -22,9 +22,8 @@ def server(tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", postgres_url)
     monkeypatch.setenv("CIRCADIAN_OFFLINE", "1")
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.1")
-    running = Server(tmp_path / "one").start()
-    yield running
-    running.kill()
+    with Server(tmp_path / "one") as running:
+        yield running
 
 
 def run(client: SyncLangGraphClient, *texts: str, **more: Any) -> dict[str, Any]:
@@ -67,18 +66,18 @@ def test_a_server_on_a_database_meets_the_same_agent_as_python(
 def test_two_servers_share_a_database_and_survive_a_kill_of_either(
     server: Server, tmp_path: Path
 ) -> None:
-    other = Server(tmp_path / "two").start()
-    try:
-        with get_sync_client(url=server.url) as one, get_sync_client(url=other.url) as two:
-            run(one, NINA)
-            assert run(one, request="sleep")["report"]["night"]["complete"]
-            assert "Lisbon" in replies(run(two, "What do you remember about my sister?"))[0]
-            server.kill()
-            with open_agent() as agent, pytest.raises(BusyError, match=r"\(server\)"):
-                agent.invoke(None)
-            assert run(two, "Hello")["report"]["ticks"][0]["tick"] == 3
-    finally:
-        other.kill()
+    with (
+        Server(tmp_path / "two") as other,
+        get_sync_client(url=server.url) as one,
+        get_sync_client(url=other.url) as two,
+    ):
+        run(one, NINA)
+        assert run(one, request="sleep")["report"]["night"]["complete"]
+        assert "Lisbon" in replies(run(two, "What do you remember about my sister?"))[0]
+        server.kill()
+        with open_agent() as agent, pytest.raises(BusyError, match=r"\(server\)"):
+            agent.invoke(None)
+        assert run(two, "Hello")["report"]["ticks"][0]["tick"] == 3
     with open_agent() as agent:
         assert agent.get_state().values["tick"] == 3
         agent.invoke(None)

@@ -23,16 +23,15 @@ SAID = "My parrot is called Quetzalcoatl"
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("server")
     (folder / "files").mkdir()
-    running = Server(
+    with Server(
         folder,
         CIRCADIAN_TOKEN_SECRET=SECRET,
         CIRCADIAN_MEMORIES_PER_USER=str(MOST),
         CIRCADIAN_EVENTS_PER_REQUEST=str(AT_ONCE),
         CIRCADIAN_EVENTS_WAITING=str(AT_ONCE + 1),
         CIRCADIAN_FOLDER=str(folder / "files"),
-    ).start()
-    yield running
-    running.kill()
+    ) as running:
+        yield running
 
 
 class User:
@@ -211,8 +210,7 @@ def test_a_thread_whose_agent_works_is_not_deleted_under_it(
     monkeypatch.delenv("TZ")  # a server that learns its zone from the machine's files
     with OpenAIServer(text("Well, ...", delay=5.0), text("At once."), text("I see.")) as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
-        slow = Server(tmp_path / "server", CIRCADIAN_TOKEN_SECRET=SECRET).start()
-        try:
+        with Server(tmp_path / "server", CIRCADIAN_TOKEN_SECRET=SECRET) as slow:
             ada, ben = user(slow, "ada"), user(slow, "ben")
             body = {
                 "assistant_id": "agent",
@@ -235,5 +233,3 @@ def test_a_thread_whose_agent_works_is_not_deleted_under_it(
             assert idle.journal() != []
             assert ada.client.get(f"{runs}/{begun}/join").status_code == 200
             assert ada.client.delete(f"/threads/{ada.thread}").status_code == 204
-        finally:
-            slow.kill()

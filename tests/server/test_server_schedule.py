@@ -25,9 +25,8 @@ Patch = pytest.MonkeyPatch
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     limits = {"CIRCADIAN_TOKEN_SECRET": SECRET, "CIRCADIAN_REQUESTS_PER_MINUTE": "60"}
-    running = Server(tmp_path_factory.mktemp("server"), cold=False, **limits).start()
-    yield running
-    running.kill()
+    with Server(tmp_path_factory.mktemp("server"), cold=False, **limits) as running:
+        yield running
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,8 @@ def model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Model]:
 
 @pytest.fixture
 def server(tmp_path: Path, model: Model) -> Iterator[Server]:
-    running = Server(tmp_path / "server").start()
-    yield running
-    running.kill()
+    with Server(tmp_path / "server") as running:
+        yield running
 
 
 def begun(server: Server, model: Model) -> str:
@@ -52,16 +51,25 @@ def begun(server: Server, model: Model) -> str:
     return thread.id
 
 
-def test_a_waiting_client_gets_its_answer_after_the_restart(server: Server, model: Model) -> None:
-    """By the place that it was told, `Location`, as the server's own client asks again."""
+@contextmanager
+def asking_while_held(
+    server: Server, model: Model, way: str
+) -> Iterator[tuple[httpx.Response, str]]:
+    """A client's request for a run, whose first model call is held back; and its thread."""
     model.says(LOOKS, text("It stands."))
     model.go.clear()
     with get_sync_client(url=server.url) as client:
         thread = Thread(client).id
     given = {"assistant_id": "agent", "input": {"messages": [said("What of it?", id="e1")]}}
-    path = f"{server.url}/threads/{thread}/runs/wait"
+    path = f"{server.url}/threads/{thread}/runs/{way}"
     with httpx.stream("POST", path, json=given, timeout=60) as answer:
         assert model.held.wait(30)
+        yield answer, thread
+
+
+def test_a_waiting_client_gets_its_answer_after_the_restart(server: Server, model: Model) -> None:
+    """By the place that it was told, `Location`, as the server's own client asks again."""
+    with asking_while_held(server, model, "wait") as (answer, _):
         threading.Timer(SOON, model.go.set).start()
         began = time.monotonic()
         server.terminate()
@@ -81,14 +89,7 @@ def test_a_waiting_client_gets_its_answer_after_the_restart(server: Server, mode
 def test_a_streaming_client_does_not_interrupt_the_step_in_hand(
     server: Server, model: Model
 ) -> None:
-    model.says(LOOKS, text("It stands."))
-    model.go.clear()
-    with get_sync_client(url=server.url) as client:
-        thread = Thread(client).id
-    given = {"assistant_id": "agent", "input": {"messages": [said("What of it?", id="e1")]}}
-    path = f"{server.url}/threads/{thread}/runs/stream"
-    with httpx.stream("POST", path, json=given, timeout=60) as answer:
-        assert model.held.wait(30)
+    with asking_while_held(server, model, "stream") as (answer, thread):
         threading.Timer(SOON, model.go.set).start()
         server.terminate(PATIENCE)
         with suppress(httpx.RemoteProtocolError):
@@ -105,8 +106,7 @@ def test_a_streaming_client_does_not_interrupt_the_step_in_hand(
 def test_a_step_over_the_time_limit_is_interrupted_and_repeated(
     tmp_path: Path, model: Model
 ) -> None:
-    server = Server(tmp_path / "server", CIRCADIAN_STOP_SECONDS="0.5").start()
-    try:
+    with Server(tmp_path / "server", CIRCADIAN_STOP_SECONDS="0.5") as server:
         model.says(text("Nobody hears this."), text("It stands."))
         thread = begun(server, model)
         server.terminate(PATIENCE)
@@ -118,5 +118,3 @@ def test_a_step_over_the_time_limit_is_interrupted_and_repeated(
             values = again.wait_for(lambda values: values.get("tick", 0) == 1)
         [tick] = values["report"]["ticks"]
         assert (tick["event_id"], tick["reply"]) == ("e1", "It stands.")
-    finally:
-        server.kill()

@@ -24,9 +24,8 @@ ASKED = "What do you remember about my sister?"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server whose counters only these tests move."""
-    running = Server(tmp_path_factory.mktemp("watched")).start()
-    yield running
-    running.kill()
+    with Server(tmp_path_factory.mktemp("watched")) as running:
+        yield running
 
 
 def counted(server: Server, path: str = "/circadian/metrics") -> dict[str, float]:
@@ -81,8 +80,7 @@ def test_failures_and_questions_that_wait_are_counted(
     asking = (launching.LAUNCH, launching.LAUNCH, text("It flies."))
     with OpenAIServer(*broken, *asking) as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
-        server = Server(tmp_path / "server").start()
-        try:
+        with Server(tmp_path / "server") as server:
             with get_sync_client(url=server.url) as client:
                 thread = Thread(client)
                 thread.run("Blow it up")
@@ -94,8 +92,6 @@ def test_failures_and_questions_that_wait_are_counted(
                 assert counted(server)["questions_waiting"] == 2
                 client.runs.wait(thread.id, "agent", command={"resume": {"decision": "approve"}})
             assert counted(server, "/metrics")["questions_waiting"] == 1
-        finally:
-            server.kill()
     assert found["tool_calls_total:failed"] == 1
     assert (found["model_calls_total:answered"], found["ticks_total"]) == (2, 1)
     assert found["model_calls_total:failed"] >= 1
@@ -117,8 +113,7 @@ def test_waiting_events_are_counted_until_their_tick(server: Server) -> None:
 
 
 def test_refused_requests_are_counted(tmp_path: Path) -> None:
-    server = Server(tmp_path / "server", CIRCADIAN_REQUESTS_PER_MINUTE="2").start()
-    try:
+    with Server(tmp_path / "server", CIRCADIAN_REQUESTS_PER_MINUTE="2") as server:
         for _ in range(4):
             httpx.get(f"{server.url}/circadian/agents", timeout=30)
         forged = {"X-Forwarded-For": "circadian"}
@@ -129,8 +124,6 @@ def test_refused_requests_are_counted(tmp_path: Path) -> None:
         assert (page.status_code, "The limit is reached" in text_of(page.text)) == (429, True)
         assert "default-src 'none'" in page.headers["content-security-policy"]
         assert httpx.get(f"{server.url}/circadian/ready", timeout=30).json() == {"ready": True}
-    finally:
-        server.kill()
 
 
 def health(server: Server) -> tuple[int, dict[str, Any]]:
@@ -141,8 +134,7 @@ def health(server: Server) -> tuple[int, dict[str, Any]]:
 def test_health_names_a_database_that_is_down_until_it_is_back(
     tmp_path: Path, own_postgres: Postgres
 ) -> None:
-    server = Server(tmp_path / "server", CIRCADIAN_DATABASE_URL=own_postgres.database()).start()
-    try:
+    with Server(tmp_path / "server", CIRCADIAN_DATABASE_URL=own_postgres.database()) as server:
         status, told = health(server)
         assert (status, told["ok"]) == (200, True)
         assert httpx.get(f"{server.url}/circadian/ready", timeout=30).status_code == 200
@@ -161,5 +153,3 @@ def test_health_names_a_database_that_is_down_until_it_is_back(
         own_postgres.start()
         status, told = health(server)
         assert (status, told["ok"]) == (200, True), told
-    finally:
-        server.kill()

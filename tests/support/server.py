@@ -17,7 +17,7 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -67,6 +67,12 @@ class Server:
             self.kill()
             raise
         return self
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     def kill(self) -> None:
         """SIGKILL: it has no chance to write anything more. Does nothing where it does not run."""
@@ -129,6 +135,14 @@ class Server:
             return False
 
 
+def until(reached: Callable[[], bool], told: Callable[[], object]) -> None:
+    """Wait until it is as asked, for half a minute at most; `told`: what to say where it is not."""
+    deadline = time.monotonic() + 30
+    while not reached():
+        assert time.monotonic() < deadline, told()
+        time.sleep(0.02)
+
+
 def _end_of(process: BaseProcess, seconds: float) -> int:
     process.join(seconds)
     status = process.exitcode
@@ -161,19 +175,13 @@ def _free_port() -> int:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server without users, which imports everything as an operator's does."""
-    yield from _running(Server(tmp_path_factory.mktemp("server"), cold=True))
+    with Server(tmp_path_factory.mktemp("server"), cold=True) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
 def token_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server whose users have tokens."""
     folder = tmp_path_factory.mktemp("token-server")
-    yield from _running(Server(folder, CIRCADIAN_TOKEN_SECRET=SECRET))
-
-
-def _running(server: Server) -> Iterator[Server]:
-    server.start()
-    try:
-        yield server
-    finally:
-        server.kill()
+    with Server(folder, CIRCADIAN_TOKEN_SECRET=SECRET) as running:
+        yield running

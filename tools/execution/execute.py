@@ -138,7 +138,7 @@ async def execute(
                     call, offered[call["name"]], working, config, seconds, now
                 )
                 if answered.message.status == "error":
-                    span.failed("tool_error")
+                    telemetry.failed(span, "tool_error")
         _take(done, working, call, answered, round(1000 * (clock() - began)))
     return done
 

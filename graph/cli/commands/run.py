@@ -524,7 +524,7 @@ async def _why_rest(context: AgentContext, state: State) -> str | None:
         return None
     if await approvals.answers(store, scope, state["parked"]):
         return None
-    if own_sleep_cause(state, settings, now, direct=bool(pending.people), busy=not pending.empty()):
+    if own_sleep_cause(state, settings, now, pending):
         return None
     if hours_over(state, settings, now):
         return None

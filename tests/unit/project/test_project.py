@@ -24,6 +24,7 @@ MODULES = {
     "langgraph-checkpoint-sqlite": ("langgraph.checkpoint.sqlite", "langgraph.store.sqlite"),
     "mem0ai": ("mem0",),
     "numpy": ("numpy",),
+    "opentelemetry-api": ("opentelemetry",),
     "orjson": ("orjson",),
     "ormsgpack": ("ormsgpack",),
     "prometheus-client": ("prometheus_client",),
@@ -50,7 +51,6 @@ OPTIONAL = {
     "uvicorn": ("uvicorn",),
     "psycopg": ("psycopg", "psycopg_pool"),
     "langchain-mcp-adapters": ("langchain_mcp_adapters",),
-    "opentelemetry-api": ("opentelemetry",),
 }
 """The same for the extras; imported only where a user asks for what they bring."""
 

@@ -50,7 +50,7 @@ async def test_an_observation_stands_with_its_speaker_its_trust_and_its_source()
     bench = Bench(state=ticking("My sister Bea likes tulips"))
     called = await note(bench, "Bea", "Bea  likes\ntulips")
     bea = (await everyone(bench))["Bea"]
-    entry = entry_for_event(bench.state["event"] or EVENT, known_entities=(), projects=())
+    entry = entry_for_event(bench.state["event"] or EVENT)
     (observation,) = bea["observations"]
     assert observation == {
         "id": observation["id"],
@@ -266,7 +266,7 @@ async def test_the_trust_is_that_of_the_entry_in_the_journal_and_nobodys_words_a
     bench = extracting(asleep=False)
     said: Event = {**EVENT, "id": "m1", "at": "2025-12-02T08:00:00+00:00", "sender": "Bob"}
     said = {**said, "text": "Carl hates rain", "addressed": False}
-    entry = entry_for_event(said, known_entities=(), projects=())
+    entry = entry_for_event(said)
     await bench.store.abatch(journal.puts(SCOPE, entry))
     await note(bench, "Carl", "Carl hates rain")
     assert (await everyone(bench))["Carl"]["observations"][0]["trust"] == 0.8

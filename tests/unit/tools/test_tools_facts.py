@@ -40,7 +40,7 @@ async def test_awake_a_fact_stands_on_the_event_in_hand() -> None:
     )
     assert called.result == {"success": True, "stored": 1, "rejected": [], "not_cited": []}
     (fact,) = bench.shelf.facts.values()
-    entry_id = entry_for_event(TOLD, known_entities=(), projects=())["id"]
+    entry_id = entry_for_event(TOLD)["id"]
     assert fact == {
         "op": operation_id("fact", "tick:message-1", *sorted([entry_id, "message-1"]), "0"),
         "text": "Alice wants a tavern",
