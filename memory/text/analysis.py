@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from memory.text.clock import MONTHS
-from memory.text.words import STOP_WORDS, bare, cached_by_text, stem
+from memory.text.words import STOP_WORDS, bare, cached_by_text, says, stem
 
 _NAMES = [name.lower() for name in MONTHS]
 _MONTH = "|".join([*_NAMES, *(name[:3] for name in _NAMES), "sept"])
@@ -287,7 +287,7 @@ def _without(text: str, names: Iterable[str], behind: str) -> str:
 
 def read_query(text: str, speakers: Collection[str]) -> Query:
     """Analyse a query. `speakers`: known names that it may contain, with all of these people."""
-    said = frozenset(name for name in speakers if is_named(name, text))
+    said = frozenset(name for name in speakers if says(text, name))
     days, past = tuple(days_in(text)), bool(_PAST.search(text.strip()))
     return Query(
         terms=tuple(dict.fromkeys(terms(_HOW.sub(" ", text)) or terms(text))),
@@ -312,13 +312,6 @@ def _amount_asked(text: str) -> Literal["number", "money"] | None:
 
 _HOW = re.compile(r"\bhow (?:much|many)\b", re.IGNORECASE)
 """Words that say what kind of answer is wanted, and not what the answer is about."""
-
-
-def is_named(name: str, text: str) -> bool:
-    """Whether `text` has `name` as whole words, in any case."""
-    spelled = name.strip()
-    found = re.search(rf"(?<!\w){re.escape(spelled)}(?!\w)", text, re.IGNORECASE)
-    return bool(spelled and found)
 
 
 @cached_by_text(4_096)
@@ -382,6 +375,8 @@ _PHRASES = r"""
     (?:bye|goodbye|farewell|see you|talk to you)(?: (?:then|later|soon|again|tomorrow|tonight))*
     take care|sleep well|good luck|congratulations|congrats
     have a (?:nice|good|great|lovely|pleasant) (?:day|evening|night|weekend|week|time|trip)
+    gut(?:en|e) (?:morgen|tag|abend|nacht)(?: zusammen)?
+    buen[oa]s (?:d[i\u00ed]as|tardes|noches)|bom dia
     happy (?:birthday|easter|new year)|merry christmas
     (?:i'm|i am) (?:fine|well)(?: too)?
     (?:nice|good|pleased|lovely) to (?:meet|see|hear from) you(?: (?:too|again))?
@@ -402,10 +397,6 @@ _FILLERS = frozenset(
     )
 )
 """Terms that keep a talk going, in several languages. As an answer, "yes" may tell something."""
-_GREETINGS = re.compile(
-    r"(?:gut(?:en|e) (?:morgen|tag|abend|nacht)|buen[oa]s (?:d[i\u00ed]as|tardes|noches)|bom dia)"
-    r"(?: zusammen| \w+)?"
-)
 
 
 @cached_by_text(256)
@@ -424,6 +415,5 @@ def is_small_talk(text: str, names: Collection[str], *, praise: bool = False) ->
 def asks_nothing(query: str, names: Collection[str]) -> bool:
     """Whether a query is small talk, or has only fillers and names."""
     asked = {*terms(query)}.difference(*map(terms, names))
-    greets = _GREETINGS.fullmatch(" ".join(spoken_words(query))) is not None
     fills = bool(asked) and asked <= _FILLERS
-    return greets or fills or is_small_talk(query, names, praise=True)
+    return fills or is_small_talk(query, names, praise=True)

@@ -18,14 +18,9 @@ from memory.text.words import shortened
 _LONGEST_LINE = 300
 
 
-def without_secrets(text: str, environ: Mapping[str, str]) -> str:
-    """`text` on one line of at most 300 characters, without secrets (see `redact`)."""
-    return shortened(redact(text, environ), _LONGEST_LINE)
-
-
 def safe(text: str) -> str:
-    """`text` without the secrets of this process's environment."""
-    return without_secrets(text, os.environ)
+    """`text` on one line of at most 300 characters, without this process's secrets."""
+    return shortened(redact(text, os.environ), _LONGEST_LINE)
 
 
 def bare(error: Exception) -> Exception:
