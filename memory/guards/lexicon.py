@@ -17,6 +17,7 @@ from memory.text import (
     DATE_WORDS,
     MONTH_NUMBERS,
     SENTENCE_END,
+    WEEKDAY_NUMBERS,
     cached_by_text,
     sentences,
     stem,
@@ -286,24 +287,10 @@ def shared(words: Collection[str], others: Collection[str]) -> list[str]:
 OF_DATES = frozenset(map(fold, DATE_WORDS))
 MONTH_OF = {fold(name): number for name, number in MONTH_NUMBERS.items()}
 MONTH = "|".join(sorted(MONTH_OF, key=len, reverse=True))
-_WEEKDAYS = r"""
-monday|mon tuesday|tues|tue wednesday|weds|wed thursday|thurs|thur|thu friday|fri saturday|sat
-sunday|sun
-
-montag dienstag mittwoch donnerstag freitag samstag|sonnabend sonntag
-
-lunes martes miercoles jueves viernes sabado domingo
-
-lundi mardi mercredi jeudi vendredi samedi dimanche
-
-pazartesi sali carsamba persembe cuma cumartesi pazar\ gunu|pazara|pazar\ sabahi|pazar\ aksami|pazar
-"""
-WEEKDAY_OF = {
-    name: number
-    for names in _WEEKDAYS.strip().split("\n\n")
-    for number, listed in enumerate(names.replace("\\ ", "_").split())
-    for name in listed.replace("_", " ").split("|")
-}
+WEEKDAY_OF = {fold(name): number for name, number in WEEKDAY_NUMBERS.items()} | dict.fromkeys(
+    ("pazar gunu", "pazara", "pazar sabahi", "pazar aksami"), 6
+)
+"""A Turkish Sunday alone is a market, too."""
 WEEKDAY = "|".join(sorted(WEEKDAY_OF, key=len, reverse=True))
 
 _OPEN = re.compile(

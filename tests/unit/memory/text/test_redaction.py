@@ -124,7 +124,7 @@ def test_a_value_with_its_name_in_a_text_is_hidden(text: str, told: str) -> None
         "Asia and ASIA, the gh_ prefix, an api key, xox games",
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
         "A session on passwords and API keys; a token of thanks",
-        "asked about the task-list in https://example.com/key-points; SHORT is ab",
+        "asked about the task-list in https://example.com/key-points; SHORT is ab, risk-free1234",
         "Basic gardening, the bearer of news, a basic questionnaire about task-lists",
     ],
 )
