@@ -176,12 +176,6 @@ _ASKS_FOR_MONEY = re.compile(
     r"|transfer|worth|bring in|bill(?:ed)?)\b",
     re.IGNORECASE,
 )
-_A_DATE = re.compile(
-    rf"\b\d{{4}}-\d\d-\d\d\b|\b{_DAY} (?:of )?(?:{_MONTH})\b\.?(?:,? \d{{4}})?"
-    rf"|\b(?:{_MONTH})\b\.? {_DAY}\b(?:,? \d{{4}})?|\b(?:{_MONTH})\b\.?,? \d{{4}}"
-    rf"|\b(?:19|20)\d\d\b",
-    re.IGNORECASE,
-)
 
 _NOW = re.compile(
     r"\bhow (?:many|much|often|long|old)\b|\bwhen\b"
@@ -336,8 +330,9 @@ def figures(text: str, wanted: Literal["time", "number"]) -> float:
 
 def tells_amount(text: str, wanted: Literal["number", "money"]) -> bool:
     """Whether a text tells a number or an amount of money: a date is neither."""
-    told = _MONEY if wanted == "money" else _ANY_NUMBER
-    return told.search(_A_DATE.sub(" ", text)) is not None
+    for pattern in (_WRITTEN, _ISO, _YEAR):
+        text = pattern.sub(" ", text)
+    return (_MONEY if wanted == "money" else _ANY_NUMBER).search(text) is not None
 
 
 def tells_value(text: str, *, new: bool = False) -> bool:
