@@ -7,14 +7,13 @@ from memory.guards.lexicon import OF_DATES, content, fold, languages, telling
 from memory.guards.mood import negates, without_reminder
 from memory.guards.numbers import in_digits
 from memory.guards.overlap import (
-    BORNE,
-    COPIED,
-    OWN,
+    MIN_OWN_SHARE,
+    OWN_SHARE,
     Said,
     about_the_same,
     cited_in_vain,
-    copied,
     from_elsewhere,
+    is_copy,
     joining,
     lost_in,
     may_be_one,
@@ -41,11 +40,10 @@ from memory.guards.persona import (
 from memory.guards.reading import Source, is_of_another
 
 __all__ = [
-    "BORNE",
-    "COPIED",
     "ERROR",
+    "MIN_OWN_SHARE",
     "OF_DATES",
-    "OWN",
+    "OWN_SHARE",
     "SUGGESTION",
     "Doubt",
     "Said",
@@ -53,12 +51,12 @@ __all__ = [
     "about_the_same",
     "cited_in_vain",
     "content",
-    "copied",
     "days_of",
     "fold",
     "from_elsewhere",
     "in_digits",
     "is_assistant",
+    "is_copy",
     "is_courtesy",
     "is_of_another",
     "is_plain",

@@ -45,7 +45,7 @@ FAR_BELOW = 0.5
 AMONG_BEST = 30
 """The best N memories that no longer hold are shown with their successors."""
 
-MOST_EARLIER = 3
+MAX_EARLIER = 3
 """A memory is shown with the newest N facts that it superseded."""
 
 ALIKE, ALIKE_SHARE = 3, 1 / 3
@@ -169,7 +169,7 @@ def _earlier(heir: Candidate, gone: Row) -> tuple[Row, ...]:
     if known & {*gone.payload["source_events"]}:
         return heir.earlier
     both = sorted((*heir.earlier, gone), key=lambda one: one.payload["valid_from"], reverse=True)
-    return tuple(both[:MOST_EARLIER])
+    return tuple(both[:MAX_EARLIER])
 
 
 def told_once(found: Sequence[Candidate], wanted: Collection[str]) -> list[Candidate]:

@@ -61,7 +61,7 @@ if all are long, the shorter of two equal matches has more of the query.
 FAINT_MEANING = 0.02
 """Weight of meaning where the embedder compares little more than words."""
 
-AGAIN, MOST_AGAIN = 0.02, 3
+AGAIN, MAX_AGAIN = 0.02, 3
 """How much each of up to N earlier entries of its session lowers an entry's score, if a question
 asks for several things."""
 
@@ -89,7 +89,7 @@ BESIDE_BEST = 0.5
 CLOSE = 0.5
 """Closeness from which a memory is of the day that a query names."""
 
-LEAST_SHARE = 0.1
+MIN_SHARE = 0.1
 """Share of a query's weight that the best memories must have if their match may be chance."""
 
 UNTOLD, UNNAMED, UNCOUNTED, ASKING = 0.5, 0.25, 0.25, 0.1
@@ -265,7 +265,7 @@ def _from_several(found: Sequence[Candidate]) -> list[Candidate]:
         if session is None or one.drawn:
             spread.append(one)
             continue
-        lower = AGAIN * min(seen[session], MOST_AGAIN)
+        lower = AGAIN * min(seen[session], MAX_AGAIN)
         seen[session] += payload["kind"] != "fact"
         spread.append(replace(one, parts={**one.parts, "again": -lower}) if lower else one)
     return spread
@@ -468,7 +468,7 @@ def proof_of(
     has = sum(weights[term] for term in weights.keys() & set[str]().union(*said))
     has /= sum(weights.values()) or 1
     on_day = max(_on_day(one, query) for one in best)
-    if not on_day and (sure <= 0 or (sure < WELL and has < LEAST_SHARE)):
+    if not on_day and (sure <= 0 or (sure < WELL and has < MIN_SHARE)):
         return Proof(0.0)
     judged = found[:JUDGED]
     told = _told_by(judged, query, best, known, cosines)
