@@ -161,28 +161,6 @@ def with_nearness(text: str, at: str, zone: tzinfo, *, said: str | None = None) 
     return _DATE.sub(replaced, text)
 
 
-_DEADLINE = re.compile(
-    r"(?i)(?<!\w)(?:due|deadline|by|until|till|before|no later than|bis|spätestens|fällig|avant"
-    r"|jusqu['\u2019]au|hasta|antes del?|entro)"
-    r"(?:,? (?:on|by|the|is|am|zum|dem|den|le|el|il|\w+day))*:? ?$"
-)
-"""Words behind which a date is the last day to do it."""
-
-_BEFORE = 60
-"""Characters before a date in which such a word counts."""
-
-
-def deadline_passed(text: str, now: str, zone: tzinfo, *, said: str) -> bool:
-    """Whether all days that `text` calls deadlines are over; `said` as in `with_nearness`."""
-    since, today = _date_of(said, zone), local(now, zone).date()
-    due = [
-        _meant(one, since)
-        for one in _DATE.finditer(text)
-        if _DEADLINE.search(text, max(0, one.start() - _BEFORE), one.start())
-    ]
-    return bool(due) and all(day is not None and day < today for day in due)
-
-
 def days_named(text: str, zone: tzinfo, *, said: str) -> list[date]:
     """The days that `text` names by a date; `said` as in `with_nearness`."""
     days = (_meant(one, _date_of(said, zone)) for one in _DATE.finditer(text))
