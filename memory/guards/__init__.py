@@ -1,6 +1,5 @@
 """Guards on memory: a fact is grounded in its sources, and not about the assistant itself."""
 
-from memory.guards import persona
 from memory.guards.dates import days_of, weekdays_in
 from memory.guards.grounding import Doubt, is_plain, is_translated, not_left, ungrounded
 from memory.guards.lexicon import OF_DATES, content, fold, languages, telling
@@ -69,7 +68,6 @@ __all__ = [
     "negates",
     "not_left",
     "of_oneself",
-    "persona",
     "repeats",
     "rests_on",
     "rewords",
