@@ -136,7 +136,9 @@ def newer_value_first(found: Sequence[Candidate], query: Query) -> list[Candidat
     return list(found)
 
 
-def standing(found: Sequence[Candidate], wanted: Collection[str], *, past: bool) -> list[Candidate]:
+def that_hold(
+    found: Sequence[Candidate], wanted: Collection[str], *, past: bool
+) -> list[Candidate]:
     """The memories of `found` (best first) that hold, with what they superseded; with `past` all.
 
     A superseded memory is shown with its successor if it is among the best, or has words of the
@@ -236,14 +238,14 @@ def with_those_that_stay(found: Iterable[Candidate], stays: Mapping[str, Row]) -
 
 def heir_of(fact: Row, known: Mapping[str, Row]) -> Row | None:
     """The fact that holds in place of a superseded one: the end of the chain; None if unknown."""
-    seen, standing = {fact.id}, fact
-    while standing.payload.get("invalid_at") is not None:
-        following = known.get(standing.payload.get("superseded_by") or "")
+    seen, end = {fact.id}, fact
+    while end.payload.get("invalid_at") is not None:
+        following = known.get(end.payload.get("superseded_by") or "")
         if following is None or following.id in seen:
             return None
         seen.add(following.id)
-        standing = following
-    return standing
+        end = following
+    return end
 
 
 def _made_from(known: Mapping[str, Row], entries: Mapping[str, Candidate]) -> dict[str, list[Row]]:
