@@ -182,12 +182,6 @@ def languages(text: str) -> tuple[str, ...]:
     return tuple(sorted(likely, key=lambda code: -score[code]))
 
 
-def language(text: str) -> str | None:
-    """The language of `text`, if it is clear."""
-    likely = languages(text)
-    return likely[0] if len(likely) == 1 else None
-
-
 def telling(words: Iterable[str], text: str) -> tuple[str, ...]:
     """The folded `words` that carry content in the language of `text`; all if none does.
 
@@ -211,15 +205,15 @@ def may_be_english(text: str) -> bool:
 
 def is_familiar(text: str) -> bool:
     """Whether the rules know the language of `text`, or it has too few words to tell."""
-    if HAN.search(text) and languages(text) == ("zh",):
+    likely = languages(text)
+    if HAN.search(text) and likely == ("zh",):
         return True
-    found = words_of(fold(text))
     if _OTHER_SCRIPT.search(text):
         return False
-    strange = _strange(text)
+    found, strange = words_of(fold(text)), _strange(text)
     best = max(_scores(text)[code] for code in READ)
-    is_read = not (likely := languages(text)) or any(code in READ for code in likely)
-    clear = language(text) in READ or (is_read and best >= _KNOWN * len(found))
+    is_read = not likely or any(code in READ for code in likely)
+    clear = is_read and (len(likely) == 1 or best >= _KNOWN * len(found))
     return (clear and strange < _STRANGERS) or (len(found) < _FEW and not strange)
 
 
