@@ -305,8 +305,6 @@ def _with_facts(entry: Candidate, facts: Sequence[Candidate], wanted: Collection
     for candidate in (entry, *facts):
         if not candidate.superseded or candidate is best:
             best = joined(best, candidate)
-    if holding:  # A single fact does not say what the entry's other facts say.
-        best = replace(best, stands_for=holding[0].stands_for | {entry.id})
     return best if best.superseded else replace(best, parts=entry.parts)
 
 
@@ -324,7 +322,7 @@ def _marked(
     if not gone:
         return entry
     heirs = [one for fact in gone if (one := heir_of(fact, known)) is not None]
-    # A duplicate's heir says the same, and cites the entry itself.
+    # An entry that tells of a change itself, or whose fact has a duplicate, says what holds.
     others = [one for one in heirs if one not in holding]
     if holding and not others and len(heirs) == len(gone):
         return entry
