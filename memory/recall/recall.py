@@ -162,7 +162,7 @@ async def recall(
     memory = _Memory(scope, semantic, store, settings, changes)
     asked = {n: read for n, one in enumerate(queries) if (read := await memory.read(one))}
     every = await semantic.run(memory.search, [*asked.values()], facts_only, now, limit)
-    answers = [list[RecallHit]() for _ in queries]
+    hits = [list[RecallHit]() for _ in queries]
     for place, found in zip(asked, every, strict=True):
         shown, proof = await memory.judged(found, facts_only=facts_only, past=include_superseded)
         shown = [one for one in _unseen(shown, visible) if not memory.asks_another(one, found)]
@@ -170,11 +170,10 @@ async def recall(
             fit = _for_prompts(shown, found, settings.names, heard)
             # Among facts alone none restates another: those beyond the limit can stay unseen.
             shown = told_once([*islice(fit, limit if facts_only else None)], found.query.terms)
-        hits = await memory.hits(calibrated(shown[:limit], proof.scale), proof.fit)
+        hits[place] = await memory.hits(calibrated(shown[:limit], proof.scale), proof.fit)
         if max_tokens is not None:
-            hits = within(hits, max_tokens, weights_of(found.query, found.known))
-        answers[place] = hits
-    return answers
+            hits[place] = within(hits[place], max_tokens, weights_of(found.query, found.known))
+    return hits
 
 
 async def named_speakers(store: BaseStore, scope: Scope, query: str) -> set[str]:
