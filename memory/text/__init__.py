@@ -36,9 +36,9 @@ from memory.text.clock import (
     zone_name,
 )
 from memory.text.redaction import (
-    bare,
     bounded,
     encodable,
+    error_without_secrets,
     hide,
     redact,
     redacted,
@@ -108,7 +108,6 @@ __all__ = [
     "approximate_tokens",
     "asks",
     "asks_nothing",
-    "bare",
     "beginnings",
     "best_sentences",
     "bounded",
@@ -122,6 +121,7 @@ __all__ = [
     "embedded_text",
     "encodable",
     "entry_terms",
+    "error_without_secrets",
     "fact_terms",
     "figures",
     "hide",
