@@ -370,8 +370,6 @@ _PHRASES = r"""
     (?:bye|goodbye|farewell|see you|talk to you)(?: (?:then|later|soon|again|tomorrow|tonight))*
     take care|sleep well|good luck|congratulations|congrats
     have a (?:nice|good|great|lovely|pleasant) (?:day|evening|night|weekend|week|time|trip)
-    gut(?:en|e) (?:morgen|tag|abend|nacht)(?: zusammen)?
-    buen[oa]s (?:d[i\u00ed]as|tardes|noches)|bom dia
     happy (?:birthday|easter|new year)|merry christmas
     (?:i'm|i am) (?:fine|well)(?: too)?
     (?:nice|good|pleased|lovely) to (?:meet|see|hear from) you(?: (?:too|again))?
@@ -392,6 +390,10 @@ _FILLERS = frozenset(
     )
 )
 """Terms that keep a talk going, in several languages. As an answer, "yes" may tell something."""
+_GREETINGS = re.compile(
+    r"(?:gut(?:en|e) (?:morgen|tag|abend|nacht)|buen[oa]s (?:d[i\u00ed]as|tardes|noches)|bom dia)"
+    r"(?: zusammen| \w+)?"
+)
 
 
 @cached_by_text(256)
@@ -410,5 +412,6 @@ def is_small_talk(text: str, names: Collection[str], *, praise: bool = False) ->
 def asks_nothing(query: str, names: Collection[str]) -> bool:
     """Whether a query is small talk, or has only fillers and names."""
     asked = {*terms(query)}.difference(*map(terms, names))
+    greets = _GREETINGS.fullmatch(" ".join(spoken_words(query))) is not None
     fills = bool(asked) and asked <= _FILLERS
-    return fills or is_small_talk(query, names, praise=True)
+    return greets or fills or is_small_talk(query, names, praise=True)
