@@ -15,11 +15,10 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from memory.events import entry_for_event
 from memory.guards import (
-    BORNE,
-    COPIED,
+    MIN_OWN_SHARE,
     Source,
-    copied,
     from_elsewhere,
+    is_copy,
     is_plain,
     languages,
     said_in,
@@ -93,7 +92,7 @@ class ShownTexts:
         """Whether `text` repeats a memory or a rule, or a reply that nobody's words bear out."""
         if not is_plain(text) or from_elsewhere(text, grounds, self.own):
             return True
-        return share(text, grounds) < BORNE and from_elsewhere(text, grounds, self.replies)
+        return share(text, grounds) < MIN_OWN_SHARE and from_elsewhere(text, grounds, self.replies)
 
     def returns(self, text: str, grounds: Sequence[str]) -> bool:
         """Whether `text` comes from what a tool returned."""
@@ -176,7 +175,7 @@ class FactCheck:
         seen = self._shown
         alike = any(set(languages(text)) & set(languages(one["content"])) for one in cited)
         others = [*seen.own, *seen.returned, *(seen.replies if alike else ())]
-        return copied(text, others) >= COPIED
+        return is_copy(text, others)
 
     @cached_property
     def _senders(self) -> list[str]:

@@ -18,7 +18,7 @@ from graph.use_cases.context import AgentContext, match_id
 from memory import journal, night, transfer
 from memory.errors import FolderError, InputError, NotFoundError
 from memory.facts import SemanticMemory
-from memory.guards import of_oneself, persona, speaks_of_oneself
+from memory.guards import of_oneself, speaks_of_oneself, violation
 from memory.installation import open_installation
 from memory.operations import begin_correction, correction_id
 from memory.recall import index_entries
@@ -162,7 +162,7 @@ def checked_correction(old: Fact, text: str, by: str) -> tuple[str, str]:
         raise InputError("there is nothing to correct it to: the text has no words")
     if len(said) > LONGEST_FACT:
         raise InputError(f"a fact has at most {LONGEST_FACT:,} characters, and not {len(said):,}")
-    if wrong := persona.violation(said, who):
+    if wrong := violation(said, who):
         raise InputError(f"facts are about the world and its people, not the assistant: {wrong}")
     if said != old["text"] and _own_words_of_another(old, said, who):
         raise InputError(

@@ -1,20 +1,18 @@
 """Guards on memory: a fact is grounded in its sources, and not about the assistant itself."""
 
-from memory.guards import persona
 from memory.guards.dates import days_of, weekdays_in
 from memory.guards.grounding import Doubt, is_plain, is_translated, not_left, ungrounded
 from memory.guards.lexicon import OF_DATES, content, fold, languages, telling
 from memory.guards.mood import negates, without_reminder
 from memory.guards.numbers import in_digits
 from memory.guards.overlap import (
-    BORNE,
-    COPIED,
-    OWN,
+    MIN_OWN_SHARE,
+    OWN_SHARE,
     Said,
     about_the_same,
     cited_in_vain,
-    copied,
     from_elsewhere,
+    is_copy,
     joining,
     lost_in,
     may_be_one,
@@ -41,11 +39,10 @@ from memory.guards.persona import (
 from memory.guards.reading import Source, is_of_another
 
 __all__ = [
-    "BORNE",
-    "COPIED",
     "ERROR",
+    "MIN_OWN_SHARE",
     "OF_DATES",
-    "OWN",
+    "OWN_SHARE",
     "SUGGESTION",
     "Doubt",
     "Said",
@@ -53,12 +50,12 @@ __all__ = [
     "about_the_same",
     "cited_in_vain",
     "content",
-    "copied",
     "days_of",
     "fold",
     "from_elsewhere",
     "in_digits",
     "is_assistant",
+    "is_copy",
     "is_courtesy",
     "is_of_another",
     "is_plain",
@@ -71,7 +68,6 @@ __all__ = [
     "negates",
     "not_left",
     "of_oneself",
-    "persona",
     "repeats",
     "rests_on",
     "rewords",

@@ -30,9 +30,7 @@ _AMBIGUOUS = word_set(
 )
 """Months that are also words or names: alone they count only where their place says so."""
 
-_LOOSE = word_set(
-    "mon tues tue weds wed thurs thur thu fri sat sun pazar sali segunda terca quarta quinta sexta"
-)
+_LOOSE = word_set("mon tues tue weds wed thurs thur thu fri sat sun pazar sali")
 """Abbreviations and words that may mean a weekday: they count in sources alone."""
 _WEEKDAYS_IN = re.compile(
     rf"(?<![^\W\d_])({WEEKDAY})(?:'?(?:s|n|e|de|da|te|ta|ye|ya|yi|den|dan|tesi|leri|lari|nden|nda)"

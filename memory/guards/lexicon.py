@@ -17,6 +17,7 @@ from memory.text import (
     DATE_WORDS,
     MONTH_NUMBERS,
     SENTENCE_END,
+    WEEKDAY_NUMBERS,
     cached_by_text,
     sentences,
     stem,
@@ -182,12 +183,6 @@ def languages(text: str) -> tuple[str, ...]:
     return tuple(sorted(likely, key=lambda code: -score[code]))
 
 
-def language(text: str) -> str | None:
-    """The language of `text`, if it is clear."""
-    likely = languages(text)
-    return likely[0] if len(likely) == 1 else None
-
-
 def telling(words: Iterable[str], text: str) -> tuple[str, ...]:
     """The folded `words` that carry content in the language of `text`; all if none does.
 
@@ -211,15 +206,15 @@ def may_be_english(text: str) -> bool:
 
 def is_familiar(text: str) -> bool:
     """Whether the rules know the language of `text`, or it has too few words to tell."""
-    if HAN.search(text) and languages(text) == ("zh",):
+    likely = languages(text)
+    if HAN.search(text) and likely == ("zh",):
         return True
-    found = words_of(fold(text))
     if _OTHER_SCRIPT.search(text):
         return False
-    strange = _strange(text)
+    found, strange = words_of(fold(text)), _strange(text)
     best = max(_scores(text)[code] for code in READ)
-    is_read = not (likely := languages(text)) or any(code in READ for code in likely)
-    clear = language(text) in READ or (is_read and best >= _KNOWN * len(found))
+    is_read = not likely or any(code in READ for code in likely)
+    clear = is_read and (len(likely) == 1 or best >= _KNOWN * len(found))
     return (clear and strange < _STRANGERS) or (len(found) < _FEW and not strange)
 
 
@@ -287,24 +282,10 @@ def shared(words: Collection[str], others: Collection[str]) -> list[str]:
 OF_DATES = frozenset(map(fold, DATE_WORDS))
 MONTH_OF = {fold(name): number for name, number in MONTH_NUMBERS.items()}
 MONTH = "|".join(sorted(MONTH_OF, key=len, reverse=True))
-_WEEKDAYS = r"""
-monday|mon tuesday|tues|tue wednesday|weds|wed thursday|thurs|thur|thu friday|fri saturday|sat
-sunday|sun
-
-montag dienstag mittwoch donnerstag freitag samstag|sonnabend sonntag
-
-lunes martes miercoles jueves viernes sabado domingo
-
-lundi mardi mercredi jeudi vendredi samedi dimanche
-
-pazartesi sali carsamba persembe cuma cumartesi pazar\ gunu|pazara|pazar\ sabahi|pazar\ aksami|pazar
-"""
-WEEKDAY_OF = {
-    name: number
-    for names in _WEEKDAYS.strip().split("\n\n")
-    for number, listed in enumerate(names.replace("\\ ", "_").split())
-    for name in listed.replace("_", " ").split("|")
-}
+WEEKDAY_OF = {fold(name): number for name, number in WEEKDAY_NUMBERS.items()} | dict.fromkeys(
+    ("pazar gunu", "pazara", "pazar sabahi", "pazar aksami"), 6
+)
+"""A Turkish Sunday alone is a market, too."""
 WEEKDAY = "|".join(sorted(WEEKDAY_OF, key=len, reverse=True))
 
 _OPEN = re.compile(

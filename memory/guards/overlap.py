@@ -51,20 +51,23 @@ from memory.text import (
     words,
 )
 
-LEAST_TERMS = 3
+MIN_TERMS = 3
 """Fewest distinct terms for a judgement; the words of a shorter text prove nothing."""
 
 ELSEWHERE = 0.6
 """Share of a text's terms in one passage (0..1) at which it may come from that passage."""
 
-BORNE = 0.3
+MIN_OWN_SHARE = 0.3
 """Least share of a text's terms in its sources, if the sources add a term."""
 
 RUN = 3
 """Terms in a row that make a copy."""
 
-COPIED, OWN = 0.6, 0.5
-"""A text is a copy at this share of its runs, unless its sources have this share of its terms."""
+COPIED_SHARE = 0.6
+"""Share of a text's runs (0..1) in other texts at which it is a copy."""
+
+OWN_SHARE = 0.5
+"""Share of a text's terms in its sources (0..1) at which it is taken from them."""
 
 _ESCAPES = re.compile(r"\\[ntr]")
 _VALUES = re.compile(r"[\n{}\[\]|]+")
@@ -84,13 +87,13 @@ def share(text: str, others: Iterable[str]) -> float:
     return len(mine & theirs) / len(mine) if mine else 0.0
 
 
-def copied(text: str, others: Iterable[str]) -> float:
-    """Share of the three-term runs of `text` that occur in any of `others` (0..1)."""
+def is_copy(text: str, others: Iterable[str]) -> bool:
+    """Whether most three-term runs of `text` occur in `others`."""
     mine = _runs(text)
-    if len(term_set(text)) < LEAST_TERMS:
-        return 0.0
+    if len(term_set(text)) < MIN_TERMS:
+        return False
     theirs = frozenset[tuple[str, ...]]().union(*map(_runs, others))
-    return len(mine & theirs) / len(mine)
+    return len(mine & theirs) >= COPIED_SHARE * len(mine)
 
 
 def from_elsewhere(text: str, cited: Sequence[str], others: Sequence[str]) -> bool:
@@ -100,15 +103,15 @@ def from_elsewhere(text: str, cited: Sequence[str], others: Sequence[str]) -> bo
     the sources have fewer of these words and no further ones.
     """
     mine = term_set(text)
-    if len(mine) < LEAST_TERMS:
+    if len(mine) < MIN_TERMS:
         return False
     own = share(text, cited)
-    if own < OWN and copied(text, others) >= COPIED:
+    if own < OWN_SHARE and is_copy(text, others):
         return True
     known = mine & frozenset[str]().union(*map(term_set, cited))
     for passage in chain.from_iterable(map(_passages, others)):
         there = mine & term_set(passage)
-        adds = bool(known - there) and own >= BORNE
+        adds = bool(known - there) and own >= MIN_OWN_SHARE
         if len(there) / len(mine) >= max(ELSEWHERE, own + 1e-9) and not adds:
             return True
     return False
@@ -157,7 +160,7 @@ def speakers_of(text: str, speaker: str | None, said: Sequence[Said]) -> str | N
 def cited_in_vain(text: str, speaker: str | None, entries: Sequence[JournalEntry]) -> list[str]:
     """Ids of other people's entries without a term of `text`, if the speaker's own support it."""
     mine = [one["content"] for one in entries if one["source_entity"] == speaker]
-    if speaker is None or len(term_set(text)) < LEAST_TERMS or share(text, mine) < OWN:
+    if speaker is None or len(term_set(text)) < MIN_TERMS or share(text, mine) < OWN_SHARE:
         return []
     others = (one for one in entries if one["source_entity"] != speaker)
     return [
@@ -284,7 +287,7 @@ def _words(text: str, names: Collection[str]) -> list[str]:
 IN_ORDER = 0.8
 """Least share (0..1) of a rewording's words of its source that stand in the same order."""
 
-MOST_FROM_BEFORE = 0.4
+MAX_FROM_BEFORE = 0.4
 """Most of a rewording (share of its words and numbers, 0..1) that stands in earlier words alone."""
 
 _PLAIN = word_set("""
@@ -346,7 +349,7 @@ def rewords(
     if not (dated or len(same) == len(numbers)) or not _in_order(same, theirs):
         return False
     own += len({*same})
-    return own > 0 and left <= MOST_FROM_BEFORE * (own + left)
+    return own > 0 and left <= MAX_FROM_BEFORE * (own + left)
 
 
 def _is_said_as(source: str, text: str, codes: Codes) -> bool:
@@ -442,10 +445,10 @@ _SEVERAL = re.compile(" (?:and|or) ")
 
 # Relations: which relations of two facts their words, speakers and times support.
 
-LEAST_ALIKE = 0.2
+MIN_ALIKE = 0.2
 """The share (0..1) of the shorter fact's terms that duplicates have in common."""
 
-LEAST_SHARED = 2
+MIN_SHARED = 2
 """Telling words that a fact shares with what it supersedes, where they name no entity in common."""
 
 SAME_WORDS = 0.8
@@ -456,7 +459,7 @@ def about_the_same(one: Fact, other: Fact) -> bool:
     """Whether two facts can be about one thing: they share an entity, or two telling words."""
     named = {*map(name_key, one["entities"])} & {*map(name_key, other["entities"])}
     said = {*content_stems(one["text"])} & {*content_stems(other["text"])}
-    return bool(named) or len(said) >= LEAST_SHARED
+    return bool(named) or len(said) >= MIN_SHARED
 
 
 def may_supersede(one: Fact, other: Fact, owners: Collection[str] = ()) -> bool:
@@ -515,7 +518,7 @@ def may_be_one(one: Fact, other: Fact) -> bool:
     if one["speaker"] is None:
         return bool(first) and len(first & second) / len(first | second) >= SAME_WORDS
     smaller = min(len(first), len(second))
-    return smaller > 0 and len(first & second) / smaller >= LEAST_ALIKE
+    return smaller > 0 and len(first & second) / smaller >= MIN_ALIKE
 
 
 def _may_be_anybodys(one: Fact, other: Fact) -> bool:
@@ -541,7 +544,8 @@ def lost_in(stays: Fact, goes: Fact) -> list[str]:
     if stays["speaker"] != goes["speaker"] or not may_be_one(stays, goes):
         return []
     translated = {*languages(goes["text"])}.isdisjoint(languages(stays["text"]))
-    if _bears_out(stays, goes) and (translated or share(goes["text"], [stays["text"]]) >= OWN):
+    is_said = translated or share(goes["text"], [stays["text"]]) >= OWN_SHARE
+    if is_said and _bears_out(stays, goes):
         return []
     known, told = {*content_stems(stays["text"])}, [*dict.fromkeys(words(goes["text"]))]
     return [one for one in told if {*content_stems(one)} - known] or told

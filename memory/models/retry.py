@@ -40,7 +40,7 @@ from memory.errors import (
 )
 from memory.settings import Deployment
 from memory.telemetry import named
-from memory.text import bare, safe
+from memory.text import error_without_secrets, safe
 
 T = TypeVar("T")
 
@@ -530,7 +530,7 @@ def _given_up(failure: Failure, whom: Service, tries: int) -> ModelError:
 
 def _translated(error: Exception, whom: Service) -> Exception:
     failure = judge(error)
-    bare(error)  # it is the cause of what is raised, and printed with it
+    error_without_secrets(error)  # it is the cause of what is raised, and printed with it
     if failure.verdict == "unknown":
         return error
     if failure.wrong_setting == "address":

@@ -162,7 +162,7 @@ def doubt(fact: Fact, fallen: Fact) -> OpenQuestion:
 def deadlines(
     dated: Sequence[tuple[date, Fact]], goals: Iterable[str], today: date, zone: tzinfo
 ) -> list[str]:
-    """The goals that are due and the facts with a date in the next days, the nearest first.
+    """The goals and the facts with a date in the next days, the nearest first.
 
     A day that a fact denies in favour of another is none of its dates. Of what says the same of a
     day, a goal stands for a fact, and a newer fact for an older one.
@@ -171,7 +171,7 @@ def deadlines(
     found = [
         (day, goal, _cut(goal, WORDS_OF_A_FACT))
         for goal in goals
-        for day in days_named(goal, zone, said=today.isoformat(), due=True)
+        for day in days_named(goal, zone, said=today.isoformat())
         if today <= day <= last
     ]
     newest = sorted(dated, key=lambda pair: pair[1]["valid_from"], reverse=True)

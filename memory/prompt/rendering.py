@@ -35,7 +35,6 @@ from memory.text import (
     approximate_tokens,
     calibrated,
     cut_to,
-    deadline_passed,
     shown_day,
     shown_time,
     with_nearness,
@@ -201,7 +200,7 @@ def goals(
     zone: tzinfo = UTC,
     now: str | None = None,
 ) -> str:
-    """Component 4000: the goal tree without finished roots; dates near `now` stand out, or past."""
+    """Component 4000: the goal tree without finished roots; dates near `now` stand out."""
     open_roots = {
         goal_id
         for goal_id, goal in all_goals.items()
@@ -212,9 +211,7 @@ def goals(
         depth, goal = row
         text = one_line(goal["description"])
         if now and goal["status"] == "active":
-            late = deadline_passed(text, now, zone, said=goal["created"])
             text = with_nearness(text, now, zone, said=goal["created"])
-            text += " (overdue)" if late else ""
         return prompt_lines.goal_line(goal, depth, cut_to(text, most, calibration))
 
     rows = [row for row in tree(all_goals) if _root_of(row[1], all_goals) in open_roots]

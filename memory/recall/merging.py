@@ -45,7 +45,7 @@ FAR_BELOW = 0.5
 AMONG_BEST = 30
 """The best N memories that no longer hold are shown with their successors."""
 
-MOST_EARLIER = 3
+MAX_EARLIER = 3
 """A memory is shown with the newest N facts that it superseded."""
 
 ALIKE, ALIKE_SHARE = 3, 1 / 3
@@ -136,7 +136,9 @@ def newer_value_first(found: Sequence[Candidate], query: Query) -> list[Candidat
     return list(found)
 
 
-def standing(found: Sequence[Candidate], wanted: Collection[str], *, past: bool) -> list[Candidate]:
+def that_hold(
+    found: Sequence[Candidate], wanted: Collection[str], *, past: bool
+) -> list[Candidate]:
     """The memories of `found` (best first) that hold, with what they superseded; with `past` all.
 
     A superseded memory is shown with its successor if it is among the best, or has words of the
@@ -169,7 +171,7 @@ def _earlier(heir: Candidate, gone: Row) -> tuple[Row, ...]:
     if known & {*gone.payload["source_events"]}:
         return heir.earlier
     both = sorted((*heir.earlier, gone), key=lambda one: one.payload["valid_from"], reverse=True)
-    return tuple(both[:MOST_EARLIER])
+    return tuple(both[:MAX_EARLIER])
 
 
 def told_once(found: Sequence[Candidate], wanted: Collection[str]) -> list[Candidate]:
@@ -236,14 +238,14 @@ def with_those_that_stay(found: Iterable[Candidate], stays: Mapping[str, Row]) -
 
 def heir_of(fact: Row, known: Mapping[str, Row]) -> Row | None:
     """The fact that holds in place of a superseded one: the end of the chain; None if unknown."""
-    seen, standing = {fact.id}, fact
-    while standing.payload.get("invalid_at") is not None:
-        following = known.get(standing.payload.get("superseded_by") or "")
+    seen, end = {fact.id}, fact
+    while end.payload.get("invalid_at") is not None:
+        following = known.get(end.payload.get("superseded_by") or "")
         if following is None or following.id in seen:
             return None
         seen.add(following.id)
-        standing = following
-    return standing
+        end = following
+    return end
 
 
 def _made_from(known: Mapping[str, Row], entries: Mapping[str, Candidate]) -> dict[str, list[Row]]:
@@ -303,8 +305,6 @@ def _with_facts(entry: Candidate, facts: Sequence[Candidate], wanted: Collection
     for candidate in (entry, *facts):
         if not candidate.superseded or candidate is best:
             best = joined(best, candidate)
-    if holding:  # A single fact does not say what the entry's other facts say.
-        best = replace(best, stands_for=holding[0].stands_for | {entry.id})
     return best if best.superseded else replace(best, parts=entry.parts)
 
 
@@ -322,7 +322,7 @@ def _marked(
     if not gone:
         return entry
     heirs = [one for fact in gone if (one := heir_of(fact, known)) is not None]
-    # A duplicate's heir says the same, and cites the entry itself.
+    # An entry that tells of a change itself, or whose fact has a duplicate, says what holds.
     others = [one for one in heirs if one not in holding]
     if holding and not others and len(heirs) == len(gone):
         return entry

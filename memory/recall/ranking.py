@@ -61,7 +61,7 @@ if all are long, the shorter of two equal matches has more of the query.
 FAINT_MEANING = 0.02
 """Weight of meaning where the embedder compares little more than words."""
 
-AGAIN, MOST_AGAIN = 0.02, 3
+AGAIN, MAX_AGAIN = 0.02, 3
 """How much each of up to N earlier entries of its session lowers an entry's score, if a question
 asks for several things."""
 
@@ -89,7 +89,7 @@ BESIDE_BEST = 0.5
 CLOSE = 0.5
 """Closeness from which a memory is of the day that a query names."""
 
-LEAST_SHARE = 0.1
+MIN_SHARE = 0.1
 """Share of a query's weight that the best memories must have if their match may be chance."""
 
 UNTOLD, UNNAMED, UNCOUNTED, ASKING = 0.5, 0.25, 0.25, 0.1
@@ -187,14 +187,14 @@ def rank(
     shares = _shares(weights, settings)
     found = []
     for id_, row in rows.items():
-        told = {
+        relevance = {
             "words": words.get(id_, 0.0),
             "meaning": meaning.get(id_, 0.0),
             "session": fits[id_],
-            **_told(row.payload, query),
-            **_weighed(row, now),
+            **_asked_for(row.payload, query),
+            **_tie_breakers(row, now),
         }
-        parts = {name: shares[name] * part for name, part in told.items() if part}
+        parts = {name: shares[name] * part for name, part in relevance.items() if part}
         if row.payload.get("faded"):
             parts["faded"] = (FADED - 1) * sum(parts.values())
         found.append(candidate_of(row, parts))
@@ -265,7 +265,7 @@ def _from_several(found: Sequence[Candidate]) -> list[Candidate]:
         if session is None or one.drawn:
             spread.append(one)
             continue
-        lower = AGAIN * min(seen[session], MOST_AGAIN)
+        lower = AGAIN * min(seen[session], MAX_AGAIN)
         seen[session] += payload["kind"] != "fact"
         spread.append(replace(one, parts={**one.parts, "again": -lower}) if lower else one)
     return spread
@@ -312,21 +312,21 @@ def _behind_evidence(found: Sequence[Candidate], query: Query) -> list[Candidate
     An insight repeats what its evidence has in common and would rank before each piece of it. So it
     scores the mean of its evidence (0 for a piece that was not found), except for meaning.
     """
-    told: dict[str, Candidate] = {}
+    best: dict[str, Candidate] = {}
     for candidate in found:
         for event in () if candidate.drawn else candidate.sources:
-            if event not in told or told[event].score < candidate.score:
-                told[event] = candidate
-    return [_bounded(one, told, query) if one.drawn and one.sources else one for one in found]
+            if event not in best or best[event].score < candidate.score:
+                best[event] = candidate
+    return [_bounded(one, best, query) if one.drawn and one.sources else one for one in found]
 
 
-def _bounded(drawn: Candidate, told: Mapping[str, Candidate], query: Query) -> Candidate:
-    """A conclusion, bounded by its evidence: the best candidate of each source event.
+def _bounded(drawn: Candidate, best: Mapping[str, Candidate], query: Query) -> Candidate:
+    """A conclusion, bounded by its evidence: the `best` candidate of each source event.
 
     A word of the query that its evidence lacks frees it; it has names and numbers only to say who
     spoke, and on which day.
     """
-    evidence = [told[event] for event in drawn.sources if event in told]
+    evidence = [best[event] for event in drawn.sources if event in best]
     fit = sum(map(_without_meaning, evidence)) / len(drawn.sources)
     over = _without_meaning(drawn) - fit
     left = {term for term in query.terms if not term.isdigit()} & words_of(drawn.row)
@@ -350,23 +350,23 @@ def asked_of(query: Query) -> set[str]:
     return {*query.terms}.difference(*map(terms, query.people))
 
 
-def _told(payload: Mapping[str, Any], query: Query) -> dict[str, float]:
+def _asked_for(payload: Mapping[str, Any], query: Query) -> dict[str, float]:
     text = payload["data"]
-    told = {
+    parts = {
         "substance": min(1.0, math.log1p(len(text) / LETTERS) / math.log1p(LONG)),
         "question": float(payload["kind"] != "fact" and asks(text)),
     }
     if query.own:
-        told["self"] = _about_self(payload)
+        parts["self"] = _about_self(payload)
     if query.figure:
-        told["figure"] = figures(text, query.figure)
+        parts["figure"] = figures(text, query.figure)
     if query.days:
         at = moment(payload["valid_from"]).astimezone(UTC)
-        told["date"] = max(day.closeness(at) for day in query.days)
+        parts["date"] = max(day.closeness(at) for day in query.days)
     if query.people:
         about = (payload["speaker"], *payload["entities"])
-        told["speaker"] = float(any(_is_one_of(name, query.people) for name in about if name))
-    return told
+        parts["speaker"] = float(any(_is_one_of(name, query.people) for name in about if name))
+    return parts
 
 
 def _about_self(payload: Mapping[str, Any]) -> float:
@@ -380,7 +380,7 @@ def _is_one_of(name: str, people: Collection[str]) -> bool:
     return name in people or name.casefold() in map(str.casefold, people)
 
 
-def _weighed(row: Row, now: datetime) -> dict[str, float]:
+def _tie_breakers(row: Row, now: datetime) -> dict[str, float]:
     importance = (row.payload["importance"] - LOWEST) / (HIGHEST - LOWEST)
     return {
         "recency": recency(row, now),
@@ -468,11 +468,11 @@ def proof_of(
     has = sum(weights[term] for term in weights.keys() & set[str]().union(*said))
     has /= sum(weights.values()) or 1
     on_day = max(_on_day(one, query) for one in best)
-    if not on_day and (sure <= 0 or (sure < WELL and has < LEAST_SHARE)):
+    if not on_day and (sure <= 0 or (sure < WELL and has < MIN_SHARE)):
         return Proof(0.0)
     judged = found[:JUDGED]
-    told = _told_by(judged, query, best, known, cosines)
-    first, *others = sorted((told[one.id] for one in best), reverse=True)
+    sure_of = _certainties(judged, query, best, known, cosines)
+    first, *others = sorted((sure_of[one.id] for one in best), reverse=True)
     certain = 1 - (1 - first) * math.prod(1 - BESIDE_BEST * one for one in others)
     wanted = {term for what in ASKED_FOR.findall(query.text) for term in terms(what)}
     wanted &= {*query.terms}
@@ -482,10 +482,10 @@ def proof_of(
     # A link lifts the best, too: it says something beside the match.
     matched = best[0].score - best[0].parts.get("link", 0.0)
     scale = certain / (matched if matched > 0 else best[0].score)
-    return Proof(scale, _fit(judged, query, told))
+    return Proof(scale, _fit(judged, query, sure_of))
 
 
-def _told_by(
+def _certainties(
     found: Sequence[Candidate],
     query: Query,
     best: Sequence[Candidate],
@@ -499,7 +499,7 @@ def _told_by(
     was only asked is no answer.
     """
     asked = asked_of(query) - _named(query, best) or asked_of(query) or {*query.terms}
-    names, told = {*query.terms} - asked, dict[str, float]()
+    names, sure_of = {*query.terms} - asked, dict[str, float]()
     names |= {term for name in query.called for term in terms(name)} if names else set()
     for one in found:
         sure = certainty(one, asked, known, cosines)
@@ -508,8 +508,8 @@ def _told_by(
             sure *= UNNAMED if names.isdisjoint(has) else 1.0
         if sure and query.amount and not tells_amount(_said(one), query.amount):
             sure *= UNCOUNTED
-        told[one.id] = sure * (ASKING if sure and _only_asks(one.row) else 1.0)
-    return told
+        sure_of[one.id] = sure * (ASKING if sure and _only_asks(one.row) else 1.0)
+    return sure_of
 
 
 def _said(one: Candidate) -> str:
@@ -537,17 +537,17 @@ def _on_day(one: Candidate, query: Query) -> float:
     return near if near >= CLOSE else 0.0
 
 
-def _fit(found: Sequence[Candidate], query: Query, told: Mapping[str, float]) -> frozenset[str]:
+def _fit(found: Sequence[Candidate], query: Query, sure: Mapping[str, float]) -> frozenset[str]:
     """The ids of those that tell what is asked, or are of its day, or answer or follow such."""
-    least = FITS * max(told.values(), default=0.0)
-    fit = {one.id for one in found if told[one.id] > 0 and told[one.id] >= least}
+    least = FITS * max(sure.values(), default=0.0)
+    fit = {one.id for one in found if sure[one.id] > 0 and sure[one.id] >= least}
     asking = {one.id for one in found if one.id in fit and asks(one.row.payload["data"])}
     led_to = {"link", "supersedes"}
     for one in found:
         payload = one.row.payload
         before = payload["source_entries"][1:2] if payload["kind"] != "fact" else ()
         by_others = one.earlier or led_to & one.parts.keys()
-        if (by_others and told[one.id]) or asking.intersection(before) or _on_day(one, query):
+        if (by_others and sure[one.id]) or asking.intersection(before) or _on_day(one, query):
             fit.add(one.id)
     return frozenset(fit)
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import islice
+from itertools import filterfalse, islice
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, cast
 
@@ -31,7 +31,7 @@ from memory.recall.merging import (
     merged,
     newer_value_first,
     says_again,
-    standing,
+    that_hold,
     told_once,
     with_those_that_stay,
 )
@@ -162,18 +162,18 @@ async def recall(
     memory = _Memory(scope, semantic, store, settings, changes)
     asked = {n: read for n, one in enumerate(queries) if (read := await memory.read(one))}
     every = await semantic.run(memory.search, [*asked.values()], facts_only, now, limit)
-    told = [list[RecallHit]() for _ in queries]
+    hits = [list[RecallHit]() for _ in queries]
     for place, found in zip(asked, every, strict=True):
-        shown, proof = await memory.standing(found, facts_only=facts_only, past=include_superseded)
+        shown, proof = await memory.judged(found, facts_only=facts_only, past=include_superseded)
         shown = [one for one in _unseen(shown, visible) if not memory.asks_another(one, found)]
         if max_tokens is not None:
             fit = _for_prompts(shown, found, settings.names, heard)
             # Among facts alone none restates another: those beyond the limit can stay unseen.
             shown = told_once([*islice(fit, limit if facts_only else None)], found.query.terms)
-        told[place] = await memory.hits(calibrated(shown[:limit], proof.scale), proof.fit)
+        hits[place] = await memory.hits(calibrated(shown[:limit], proof.scale), proof.fit)
         if max_tokens is not None:
-            told[place] = within(told[place], max_tokens, weights_of(found.query, found.known))
-    return told
+            hits[place] = within(hits[place], max_tokens, weights_of(found.query, found.known))
+    return hits
 
 
 async def named_speakers(store: BaseStore, scope: Scope, query: str) -> set[str]:
@@ -251,9 +251,9 @@ def hit_of(candidate: Candidate, against: Collection[str] = ()) -> RecallHit:
     return {**hit, "disputed": True} if {*claims} & {*against} else hit
 
 
-def _origins(told: Sequence[Row]) -> list[str]:
+def _origins(rows: Sequence[Row]) -> list[str]:
     """People other than the speaker on whose words a hit or its superseded facts rest."""
-    first, *earlier = (row.payload for row in told)
+    first, *earlier = (row.payload for row in rows)
     names = [*(first.get("origins") or ())]
     for old in earlier:
         names += [*(old.get("origins") or ()), *([old["speaker"]] if old["speaker"] else [])]
@@ -263,7 +263,7 @@ def _origins(told: Sequence[Row]) -> list[str]:
 
 def _with_earlier(hit: RecallHit, rows: Sequence[Row]) -> RecallHit:
     """The hit with its superseded facts, each with the time of its successor, and their sources."""
-    told, until = list[Earlier](), hit["at"]
+    earlier, until = list[Earlier](), hit["at"]
     for row in rows:
         one: Earlier = {
             "id": candidate_of(row, {}).id,
@@ -272,10 +272,10 @@ def _with_earlier(hit: RecallHit, rows: Sequence[Row]) -> RecallHit:
             "speaker": row.payload["speaker"],
             "sources": list(row.payload["source_events"]),
         }
-        told.append(one)
+        earlier.append(one)
         until = row.payload["valid_from"]
-    sources = [*hit["sources"], *(event for one in told for event in one["sources"])]
-    return {**hit, "earlier": told, "sources": list(dict.fromkeys(sources))}
+    sources = [*hit["sources"], *(event for one in earlier for event in one["sources"])]
+    return {**hit, "earlier": earlier, "sources": list(dict.fromkeys(sources))}
 
 
 def within(
@@ -356,11 +356,12 @@ class _Memory:
             )
         by_words = isinstance(self.semantic.open_embeddings(), HashingEmbeddings)
         first = {row.seq for row in leading(near, worded, LEADING)}
+        neighbours = self.semantic.beside(self.scope, first, ASIDE).values()
         best = rank(
             query,
             near,
             worded,
-            beside=filter(self._may_stand, self.semantic.beside(self.scope, first, ASIDE).values()),
+            beside=filter(self._trusted, filterfalse(self._is_small_talk, neighbours)),
             now=now,
             settings=self.settings,
             by_words=by_words,
@@ -368,7 +369,7 @@ class _Memory:
         cosines = {} if by_words else {row.id: cosine for row, cosine in near}
         return SearchResult(query, newer_value_first(best, query), found.known, cosines)
 
-    async def standing(
+    async def judged(
         self, found: SearchResult, *, facts_only: bool, past: bool
     ) -> tuple[list[Candidate], Proof]:
         """The found memories that hold, best first, and what they prove; [] if nothing fits."""
@@ -400,7 +401,7 @@ class _Memory:
         stays = await self._joined(facts | {one.id: one.row for one in ranked})
         facts = {id_: row for id_, row in facts.items() if id_ not in stays}
         found = merged(with_those_that_stay(ranked, stays), facts, wanted)
-        shown = standing(found, wanted, past=past)
+        shown = that_hold(found, wanted, past=past)
         if not self.settings.recall_weight_links:
             return ordered(shown)
         near = [_linked_to(candidate, ends) for candidate in shown[:LINKED]]
@@ -412,7 +413,7 @@ class _Memory:
         # A link may lead from an entry to the fact that repeats it, or that no longer holds.
         hidden = [candidate for candidate in found if candidate.superseded and not past]
         together = merged(ordered([*hidden, *higher, *added]), facts, wanted)
-        return standing(together, wanted, past=past)
+        return that_hold(together, wanted, past=past)
 
     async def _joined(self, known: Mapping[str, Row]) -> dict[str, Row]:
         """The facts that stay, by the ids of those that were joined into them."""
@@ -454,8 +455,8 @@ class _Memory:
         against = await self.semantic.by_op(self.scope, ops) if ops else {}
         rows = [(Row(0, fact["id"], {**fact}), 0.0) for fact in against.values()]
         ids = {row.id for row, _ in self._seen(rows) if row.payload["invalid_at"] is None}
-        standing = {op for op, fact in against.items() if fact["id"] in ids}
-        hits = ((one.id in fit, hit_of(one, standing)) for one in shown)
+        holding = {op for op, fact in against.items() if fact["id"] in ids}
+        hits = ((one.id in fit, hit_of(one, holding)) for one in shown)
         return [hit if fits else {**hit, "faint": True} for fits, hit in hits]
 
     async def _added(
@@ -493,9 +494,6 @@ class _Memory:
 
     def _seen(self, rows: Scored) -> Scored:
         return rows if self.changes is None else self.changes.seen(rows)
-
-    def _may_stand(self, row: Row) -> bool:
-        return self._trusted(row) and not self._is_small_talk(row)
 
     def _is_small_talk(self, row: Row) -> bool:
         text, names = row.payload["data"], self.settings.names
@@ -555,8 +553,8 @@ def _replaces(one: Candidate, other: Candidate) -> bool:
 def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
     """Whether the conversation or a page shows a memory, and all that it superseded."""
     sources, seen = {*candidate.sources}, {*visible}
-    told = candidate.id in seen or (bool(sources) and sources <= seen)
-    return told and all({*row.payload["source_events"]} <= seen for row in candidate.earlier)
+    shown = candidate.id in seen or (bool(sources) and sources <= seen)
+    return shown and all({*row.payload["source_events"]} <= seen for row in candidate.earlier)
 
 
 def _for_prompts(
@@ -568,9 +566,9 @@ def _for_prompts(
     A memory fits very well if it is among the first by its words or its own meaning. A conclusion
     that says no more about the query than its evidence leaves its room to the evidence.
     """
-    told = (one for one in shown if "evidence" not in one.parts)
+    left = (one for one in shown if "evidence" not in one.parts)
     asked = not heard or not {*"?\uff1f\u061f"}.isdisjoint(found.query.text)
-    for place, one in enumerate(told):
+    for place, one in enumerate(left):
         fits = certainty(one, found.query.terms, found.known, found.cosines) > 0
         near = asked or fits or one.earlier or "supersedes" in one.parts
         weighty = not one.row.payload.get("minor") or (place < FIRST and fits)

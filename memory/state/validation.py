@@ -26,7 +26,7 @@ from memory.messages import mark_of, open_calls
 from memory.planning import recompute
 from memory.records import ParkedTick, Report, empty_report
 from memory.state.schema import REDUCED_KEYS, SCHEMA_VERSION, State
-from memory.text import bare
+from memory.text import error_without_secrets
 
 PAUSE = 0.05
 """Seconds between two checks for running steps."""
@@ -156,7 +156,7 @@ def checked(node: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]
             except GraphBubbleUp:  # no error: an interrupt
                 raise
             except Exception as error:
-                if (masked := bare(error)) is error:
+                if (masked := error_without_secrets(error)) is error:
                     raise
                 raise masked from None
         update = dict((output.update if isinstance(output, Command) else output) or {})

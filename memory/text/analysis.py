@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from memory.text.clock import MONTHS
-from memory.text.words import STOP_WORDS, bare, cached_by_text, stem
+from memory.text.words import STOP_WORDS, bare, cached_by_text, says, stem
 
 _NAMES = [name.lower() for name in MONTHS]
 _MONTH = "|".join([*_NAMES, *(name[:3] for name in _NAMES), "sept"])
@@ -176,12 +176,6 @@ _ASKS_FOR_MONEY = re.compile(
     r"|transfer|worth|bring in|bill(?:ed)?)\b",
     re.IGNORECASE,
 )
-_A_DATE = re.compile(
-    rf"\b\d{{4}}-\d\d-\d\d\b|\b{_DAY} (?:of )?(?:{_MONTH})\b\.?(?:,? \d{{4}})?"
-    rf"|\b(?:{_MONTH})\b\.? {_DAY}\b(?:,? \d{{4}})?|\b(?:{_MONTH})\b\.?,? \d{{4}}"
-    rf"|\b(?:19|20)\d\d\b",
-    re.IGNORECASE,
-)
 
 _NOW = re.compile(
     r"\bhow (?:many|much|often|long|old)\b|\bwhen\b"
@@ -287,7 +281,7 @@ def _without(text: str, names: Iterable[str], behind: str) -> str:
 
 def read_query(text: str, speakers: Collection[str]) -> Query:
     """Analyse a query. `speakers`: known names that it may contain, with all of these people."""
-    said = frozenset(name for name in speakers if is_named(name, text))
+    said = frozenset(name for name in speakers if says(text, name))
     days, past = tuple(days_in(text)), bool(_PAST.search(text.strip()))
     return Query(
         terms=tuple(dict.fromkeys(terms(_HOW.sub(" ", text)) or terms(text))),
@@ -314,13 +308,6 @@ _HOW = re.compile(r"\bhow (?:much|many)\b", re.IGNORECASE)
 """Words that say what kind of answer is wanted, and not what the answer is about."""
 
 
-def is_named(name: str, text: str) -> bool:
-    """Whether `text` has `name` as whole words, in any case."""
-    spelled = name.strip()
-    found = re.search(rf"(?<!\w){re.escape(spelled)}(?!\w)", text, re.IGNORECASE)
-    return bool(spelled and found)
-
-
 @cached_by_text(4_096)
 def asks(text: str) -> bool:
     """Whether `text` ends in a question, apart from a bracket behind it."""
@@ -343,8 +330,9 @@ def figures(text: str, wanted: Literal["time", "number"]) -> float:
 
 def tells_amount(text: str, wanted: Literal["number", "money"]) -> bool:
     """Whether a text tells a number or an amount of money: a date is neither."""
-    told = _MONEY if wanted == "money" else _ANY_NUMBER
-    return told.search(_A_DATE.sub(" ", text)) is not None
+    for pattern in (_WRITTEN, _ISO, _YEAR):
+        text = pattern.sub(" ", text)
+    return (_MONEY if wanted == "money" else _ANY_NUMBER).search(text) is not None
 
 
 def tells_value(text: str, *, new: bool = False) -> bool:

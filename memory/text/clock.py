@@ -14,8 +14,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from memory.errors import InputError
 from memory.text.words import stem
 
-WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-
 _MONTHS = """
 January|Jan February|Feb March|Mar April|Apr May June|Jun July|Jul August|Aug
 September|Sept|Sep October|Oct November|Nov December|Dec
@@ -36,31 +34,40 @@ oktober|okt november|nov december|dec
 
 ocak şubat mart nisan may\u0131s haziran temmuz ağustos eylül ekim kas\u0131m aral\u0131k
 """
-_LISTED = [[one.split("|") for one in names.split()] for names in _MONTHS.strip().split("\n\n")]
 
-MONTHS = tuple(names[0] for names in _LISTED[0])
+_WEEKDAYS = """
+Monday|Mon Tuesday|Tues|Tue Wednesday|Weds|Wed Thursday|Thurs|Thur|Thu Friday|Fri Saturday|Sat
+Sunday|Sun
+Montag Dienstag Mittwoch Donnerstag Freitag Samstag|Sonnabend Sonntag
+lunes martes miércoles jueves viernes sábado domingo
+lundi mardi mercredi jeudi vendredi samedi dimanche
+lunedì martedì mercoledì giovedì venerdì sabato domenica
+maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
+pazartesi sal\u0131 çarşamba perşembe cuma cumartesi pazar
+"""
+_LISTED_MONTHS, _LISTED_WEEKDAYS = (
+    [names.split("|") for names in table.split()] for table in (_MONTHS, _WEEKDAYS)
+)
+
+MONTHS = tuple(names[0] for names in _LISTED_MONTHS[:12])
+WEEKDAYS = tuple(names[0] for names in _LISTED_WEEKDAYS[:7])
 
 MONTH_NUMBERS = {
-    name: number
-    for language in _LISTED
-    for number, names in enumerate(language, 1)
-    for name in names
+    name: place % 12 + 1 for place, names in enumerate(_LISTED_MONTHS) for name in names
 }
 """The months' numbers by their names and abbreviations in several languages."""
 
-_WEEKDAYS_ELSEWHERE = """
-montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag lunes martes miércoles jueves
-viernes sábado domingo lundi mardi mercredi jeudi vendredi samedi dimanche pazartesi sal\u0131
-çarşamba perşembe cuma cumartesi pazar lunedì martedì mercoledì giovedì venerdì sabato domenica
-maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
-"""
+WEEKDAY_NUMBERS = {
+    name: place % 7 for place, names in enumerate(_LISTED_WEEKDAYS) for name in names
+}
+"""The same of the weekdays; Monday is 0."""
 
 DATE_WORDS = frozenset(
     word
-    for name in (*WEEKDAYS, *MONTH_NUMBERS, *_WEEKDAYS_ELSEWHERE.split())
+    for name in (*MONTH_NUMBERS, *(day for day in WEEKDAY_NUMBERS if len(day) > 3))
     for word in (name.lower(), stem(name.lower()))
 )
-"""The names of weekdays and months in these languages, in lower case and as stems."""
+"""The names of weekdays and months, in lower case and as stems; "sun" is another word, too."""
 
 SOON = timedelta(days=3)
 """A date this near stands out."""
@@ -120,7 +127,7 @@ def clock_line(at: str, zone: tzinfo) -> str:
 
 
 _MONTH = MONTH_NUMBERS | {one.capitalize(): number for one, number in MONTH_NUMBERS.items()}
-_ENGLISH = "|".join(name for names in _LISTED[0] for name in names)
+_ENGLISH = "|".join(name for names in _LISTED_MONTHS[:12] for name in names)
 
 _DATE = re.compile(
     r"(?<![\d.-])(?:"
@@ -154,51 +161,10 @@ def with_nearness(text: str, at: str, zone: tzinfo, *, said: str | None = None) 
     return _DATE.sub(replaced, text)
 
 
-_BY = r"due|deadline|by|until|till|before|bis|spätestens|fällig|avant|jusqu['\u2019]au|hasta|entro"
-_DUE = re.compile(
-    rf"(?i)(?<!\w)(?:{_BY}|later than|on|abgabe|vor|am|antes)"
-    r"(?:,? (?:on|by|the|is|date|end of|am|zum|dem|den|le|del|el|al|il|\w+day))*[:,]? ?$"
-)
-"""Words behind which a date is that of a deadline, or of an appointment."""
-
-
-_SINCE = re.compile(
-    r"(?i)(?<!\w)(?:since|from|seit|ab|desde|depuis|dal|of)(?: (?:the|dem|den|el|le))? $"
-)
-
-
-_DEADLINE = re.compile(
-    rf"(?i)(?<!\w)(?:{_BY}|no later than|antes del?)"
-    r"(?:,? (?:on|by|the|is|am|zum|dem|den|le|el|il|\w+day))*:? ?$"
-)
-"""Words behind which a date is the last day to do it."""
-
-
-def deadline_passed(text: str, now: str, zone: tzinfo, *, said: str) -> bool:
-    """Whether all days that `text` calls deadlines are over; `said` as in `with_nearness`."""
-    since, today = _date_of(said, zone), local(now, zone).date()
-    due = [_meant(one, since) for one in _DATE.finditer(text) if _is_behind(_DEADLINE, one)]
-    return bool(due) and all(day is not None and day < today for day in due)
-
-
-def days_named(text: str, zone: tzinfo, *, said: str, due: bool = False) -> list[date]:
-    """The days that `text` names by a date (`due`: as deadlines); `said` as in `with_nearness`."""
-    since, dates = _date_of(said, zone), [*_DATE.finditer(text)]
-    if due:
-        told = [one for one in dates if _is_behind(_DUE, one)]
-        # A date too many is better than a deadline too few.
-        dates = told or [one for one in dates if not _is_behind(_SINCE, one)]
-    days = (_meant(one, since) for one in dates)
+def days_named(text: str, zone: tzinfo, *, said: str) -> list[date]:
+    """The days that `text` names by a date; `said` as in `with_nearness`."""
+    days = (_meant(one, _date_of(said, zone)) for one in _DATE.finditer(text))
     return [day for day in days if day is not None]
-
-
-def _is_behind(word: re.Pattern[str], date: re.Match[str]) -> bool:
-    at = date.start()
-    return word.search(date.string, max(0, at - _BEFORE), at) is not None
-
-
-_BEFORE = 60
-"""Characters before a date in which a word tells that it is a deadline."""
 
 
 def _meant(found: re.Match[str], since: date | None) -> date | None:

@@ -18,32 +18,27 @@ from memory.text.words import shortened
 _LONGEST_LINE = 300
 
 
-def without_secrets(text: str, environ: Mapping[str, str]) -> str:
-    """`text` on one line of at most 300 characters, without secrets (see `redact`)."""
-    return shortened(redact(text, environ), _LONGEST_LINE)
-
-
 def safe(text: str) -> str:
-    """`text` without the secrets of this process's environment."""
-    return without_secrets(text, os.environ)
+    """`text` on one line of at most 300 characters, without this process's secrets."""
+    return shortened(redact(text, os.environ), _LONGEST_LINE)
 
 
-def bare(error: Exception) -> Exception:
+def error_without_secrets(error: Exception) -> Exception:
     """`error` without the secrets in its words and in those of its causes.
 
     It is changed in place, since LangGraph keeps what a node raises in the checkpoint and prints it
     with its causes. An error whose words are no arguments becomes a RuntimeError that tells it.
     """
-    return _bare(error, secret_values(os.environ), set())
+    return _masked(error, secret_values(os.environ), set())
 
 
-def _bare(error: Exception, secrets: Sequence[str], seen: set[int]) -> Exception:
+def _masked(error: Exception, secrets: Sequence[str], seen: set[int]) -> Exception:
     seen.add(id(error))
     error.args = tuple(hide(one, secrets) if isinstance(one, str) else one for one in error.args)
     for link in ("__context__", "__cause__"):
         cause = getattr(error, link)
         if isinstance(cause, Exception) and id(cause) not in seen:
-            masked = _bare(cause, secrets, seen)
+            masked = _masked(cause, secrets, seen)
             if masked is not cause:
                 setattr(error, link, masked)
     told = f"{error} {error!r}"

@@ -73,9 +73,8 @@ def approximate_tokens(
     """
     if isinstance(messages, str):
         return math.ceil(len(messages) / _CHARS_PER_TOKEN + _beyond_ascii(messages))
-    counts = sum(_counted.each(messages))
     schemas = math.ceil(sum(map(_schema_chars, tools)) / _CHARS_PER_TOKEN)
-    return round(counts.real) + schemas + math.ceil(counts.imag)
+    return sum(_counted.each(messages)) + schemas
 
 
 class once_per_message(Generic[M, T]):  # a decorator
@@ -135,9 +134,8 @@ _schemas: dict[int, tuple[weakref.ref[BaseTool], str, int]] = {}
 
 
 @once_per_message
-def _counted(message: BaseMessage) -> complex:
-    """The tokens of a message as LangChain counts them, and as the imaginary part what is beyond
-    ASCII: one sum over a long history adds up both.
+def _counted(message: BaseMessage) -> int:
+    """The tokens of a message as LangChain counts them; what is beyond ASCII counts for more.
 
     Unlike LangChain's, the count has the calls beside blocks of content, and media as images.
     """
@@ -152,8 +150,8 @@ def _counted(message: BaseMessage) -> complex:
     beside = _ROLES.get(kind, kind) + getattr(message, "tool_call_id", "")
     chars = len(beside) + sum(map(len, texts))
     images = _PER_IMAGE * sum(kind in _IMAGES for kind in kinds)
-    count = math.ceil(chars / _CHARS_PER_TOKEN) + _PER_MESSAGE + images
-    return complex(count, sum(map(_beyond_ascii, texts)))
+    tokens = math.ceil(chars / _CHARS_PER_TOKEN + sum(map(_beyond_ascii, texts)))
+    return tokens + _PER_MESSAGE + images
 
 
 def _characters(tool: BaseTool | dict[str, Any]) -> int:

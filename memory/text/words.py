@@ -218,7 +218,7 @@ def written_out(text: str) -> Saying:
 LONGEST = 200
 """Most characters of a name."""
 
-MOST_WORDS = 300
+MAX_WORDS = 300
 """Most words of a text that are searched for names."""
 
 _WORDS_OF_A_NAME = 4
@@ -337,7 +337,7 @@ def longest(found: Sequence[Place], known: Container[str]) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    return _BREAK.split(text.strip(), maxsplit=MOST_WORDS)[:MOST_WORDS]
+    return _BREAK.split(text.strip(), maxsplit=MAX_WORDS)[:MAX_WORDS]
 
 
 def _from(words: Sequence[str], first: int) -> list[Place]:

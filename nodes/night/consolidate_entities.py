@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from memory import entities
 from memory.entities import Subject
 from memory.guards import (
-    OWN,
+    OWN_SHARE,
     Said,
     from_elsewhere,
     in_digits,
@@ -237,7 +237,7 @@ def _evidence_that_counts(
 
 def _in_own_words(value: str, evidence: Sequence[Observation]) -> str | None:
     """The speaker whose words the value repeats; None if the words are the model's."""
-    said = [one for one in evidence if one["speaker"] and share(value, [one["text"]]) >= OWN]
+    said = [one for one in evidence if one["speaker"] and share(value, [one["text"]]) >= OWN_SHARE]
     return said[0]["speaker"] if said else None
 
 

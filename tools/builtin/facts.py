@@ -20,7 +20,7 @@ from memory.compaction import MASK
 from memory.errors import Refusal
 from memory.events import entry_in
 from memory.guards import (
-    OWN,
+    OWN_SHARE,
     Doubt,
     cited_in_vain,
     said_in,
@@ -306,7 +306,7 @@ def _in_own_words(fact: FactGiven, entries: Sequence[JournalEntry]) -> str | Non
         for one in entries
         if one["source_entity"] == speaker and one["source_type"] not in journal.CONCLUDED
     ]
-    return speaker if share(fact.text, own) >= OWN else None
+    return speaker if share(fact.text, own) >= OWN_SHARE else None
 
 
 def _entries(ids: Sequence[str], sources: Mapping[str, JournalEntry]) -> list[JournalEntry]:

@@ -1,10 +1,5 @@
 """Overlap: what comes from elsewhere, and whose word it is."""
 
-import json
-import os
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from memory.guards.overlap import (
@@ -109,35 +104,6 @@ def test_the_fuller_duplicate_stays_and_what_it_does_not_bear_out_is_told(
 def test_who_says_yes_is_the_speaker_of_what_was_asked(answer: str, who: str | None) -> None:
     said = [Said("Ben", "Do you like green tea, Ada?"), Said("Ada", answer)]
     assert speaker_of("Ada likes green tea", "Ada", said) == who
-
-
-def test_at_most_one_percent_of_real_observations_are_taken_for_anothers_words() -> None:
-    path = os.environ.get("CIRCADIAN_LOCOMO")
-    if not path:
-        pytest.skip("CIRCADIAN_LOCOMO names no file in LoCoMo's format")
-    taken, seen = 0, 0
-    for sample in json.loads(Path(path).read_text()):
-        sessions = [one for one in sample["conversation"].values() if isinstance(one, list)]
-        turns = {turn["dia_id"]: turn for session in sessions for turn in session}
-        for text, ids in _observations(sample):
-            cited = [turns[one] for one in ids if one in turns]
-            people = {one["speaker"] for one in cited}
-            beside = {one["dia_id"].split(":")[0] for one in cited}
-            others = [
-                turn["text"]
-                for turn in turns.values()
-                if turn["dia_id"].split(":")[0] in beside and turn["speaker"] not in people
-            ]
-            seen += bool(cited)
-            said = [f"{one['speaker']}: {one['text']}" for one in cited]
-            taken += bool(cited) and from_elsewhere(text, said, others)
-    assert seen > 100
-    assert taken <= 0.01 * seen
-
-
-def _observations(sample: dict[str, Any]) -> list[tuple[str, list[str]]]:
-    noted = [one for by in sample["observation"].values() for some in by.values() for one in some]
-    return [(text, [ids] if isinstance(ids, str) else ids) for text, ids in noted]
 
 
 def test_a_rewording_may_name_what_its_speaker_spoke_of_before() -> None:

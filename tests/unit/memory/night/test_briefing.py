@@ -125,22 +125,6 @@ def test_dates_of_the_next_days_are_named_the_nearest_first() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("goal", "day"),
-    [
-        ("Since 4 May we repair the oven, due 8 May", "Fri 2026-05-08"),
-        ("The oven of 4 May 2026 is to be paid until Friday, 8 May 2026", "Fri 2026-05-08"),
-        ("Paint the gate (due by: 2026-05-08), begun 4 May", "Fri 2026-05-08"),
-        ("Das Tor streichen bis zum 8.5.2026, nach dem Treffen vom 4.5.2026", "Fri 2026-05-08"),
-        ("Call the dentist on the 8th of May", "Fri 2026-05-08"),
-        ("Since 4 May we repair the oven", None),
-        ("Sell what Ben made by hand since 4 May", None),
-    ],
-)
-def test_a_goal_is_due_on_the_day_that_it_names_as_its_deadline(goal: str, day: str | None) -> None:
-    assert deadlines([], [goal], TODAY, UTC) == ([f"{day}: {goal}"] if day else [])
-
-
 def test_what_says_the_same_of_a_day_is_told_once() -> None:
     day, later = date(2026, 5, 7), "2026-05-02T09:00:00+00:00"
     old = fact("a", "The scroll is due on 7 May 2026.")

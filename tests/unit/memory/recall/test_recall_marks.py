@@ -198,6 +198,16 @@ async def test_what_changed_in_the_words_of_one_entry_did_fall(
     assert {hit["id"]: hit.get("superseded", False) for hit in hits}[goes["id"]] is True
 
 
+async def test_an_entry_that_tells_of_a_change_itself_does_not_fall(asking: Asking) -> None:
+    said = await asking.hear("The fair moves from the hall to the barn, says Ana on the phone")
+    old = await made(asking, "The fair is in the hall", said)
+    new = await made(asking, "The fair moves to the barn", said)
+    await link(asking, old["id"], new["id"], relation="supersedes")
+    await fell(asking, old, new)
+    hits = {hit["text"]: hit for hit in await asking.ask("Who is on the phone about the hall?")}
+    assert not {"superseded", "partly_superseded"} & hits[said["content"]].keys()
+
+
 async def test_a_duplicate_takes_no_entry_down(asking: Asking) -> None:
     first = await asking.hear("Our oven is broken since Monday, says Goran")
     second = await asking.hear("Goran told me the oven broke")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.text.words import MOST_WORDS, longest, name_key, places, says, shown_name, spellings
+from memory.text.words import MAX_WORDS, longest, name_key, places, says, shown_name, spellings
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40).filter(str.strip)
 
@@ -93,7 +93,7 @@ def test_an_ordinary_word_is_a_name_only_with_a_capital() -> None:
 
 
 def test_only_the_beginning_of_a_long_text_is_searched() -> None:
-    text = "word " * MOST_WORDS
+    text = "word " * MAX_WORDS
     assert named(f"Ana {text}", "Ana") == ["ana"]
     assert named(f"{text} Ana", "Ana") == []
     assert len({one.key for one in places("Many words, all of them different. " * 10_000)}) < 100

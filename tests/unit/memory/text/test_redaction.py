@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memory.text.redaction import bare, redact, redacted
+from memory.text.redaction import error_without_secrets, redact, redacted
 
 SECRET = """
     password Password2 db_passwd PGPASSWORD pwd secret client-secret SECRET_KEY_BASE token
@@ -124,7 +124,7 @@ def test_a_value_with_its_name_in_a_text_is_hidden(text: str, told: str) -> None
         "Asia and ASIA, the gh_ prefix, an api key, xox games",
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
         "A session on passwords and API keys; a token of thanks",
-        "asked about the task-list in https://example.com/key-points; SHORT is ab",
+        "asked about the task-list in https://example.com/key-points; SHORT is ab, risk-free1234",
         "Basic gardening, the bearer of news, a basic questionnaire about task-lists",
     ],
 )
@@ -153,14 +153,14 @@ class Late(ValueError):
 @pytest.mark.parametrize("kind", [RuntimeError, KeyError, OSError, Late])
 def test_an_error_and_its_causes_have_no_secrets(kind: type[Exception]) -> None:
     for raised in (kind(TOLD), _raised(RuntimeError("no"), kind(TOLD)), OSError(1, TOLD, "x")):
-        found = bare(raised)
+        found = error_without_secrets(raised)
         told = "".join(traceback.format_exception(found)) + repr(found)
         assert ("***" in told, "hunter2x" in told, "sk-proj" in told) == (True, False, False)
 
 
 def test_an_error_without_secrets_stays_as_it_is() -> None:
     error = _raised(KeyError("no such key", 7), ValueError({"a": 1}))
-    assert bare(error) is error
+    assert error_without_secrets(error) is error
     assert (error.args, repr(error.__cause__)) == (("no such key", 7), "ValueError({'a': 1})")
 
 
