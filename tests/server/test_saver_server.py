@@ -1,4 +1,4 @@
-"""What a server asks of a checkpointer: rolling runs back, and pruning threads."""
+"""What a server asks of a checkpointer: rolling runs back, copying and pruning threads."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.support.homes import home as home
 from tests.support.homes import rows
 from tests.support.saver_graph import DURABILITIES, Durability, Graph, Story, answer, ask, thread
 
-OPTIONAL = ["adelete_thread", "adelete_for_runs", "aprune"]
+OPTIONAL = ["adelete_thread", "adelete_for_runs", "acopy_thread", "aprune"]
 
 
 async def state(graph: Graph, name: str = "t") -> Any:
@@ -103,6 +103,50 @@ async def test_a_write_belongs_to_its_last_run(home: Installation) -> None:
         assert await written() == [(RESUME, "b"), ("blob", "a")]
         await saver.adelete_for_runs(["b"])
         assert await written() == [("blob", "a")]
+
+
+async def test_a_copied_thread_is_independent(home: Installation) -> None:
+    async with open_saver(home) as saver:
+        graph = Story(ask).compile(saver)
+        await graph.ainvoke({}, thread(run_id="a"))
+        before = await state(graph)
+        await saver.acopy_thread("t", "copy")
+        assert await state(graph, "copy") == before
+        await graph.ainvoke(Command(resume="yes"), thread("copy", "b"))
+        assert await state(graph) == before
+        assert (await state(graph, "copy"))[0] == {"count": 111, "answer": "yes"}
+
+
+async def test_metadata_of_a_copy_name_its_own_thread(home: Installation) -> None:
+    async with open_saver(home) as saver:
+        place: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+        described: Any = {"source": "input", "thread_id": "t"}
+        await saver.aput(place, empty_checkpoint(), described, {})
+        await saver.acopy_thread("t", "copy")
+        copy = await saver.aget_tuple(thread("copy"))
+        assert copy is not None
+        assert copy.metadata == {"source": "input", "thread_id": "copy"}
+
+
+async def test_rolling_back_a_run_keeps_copies_of_its_thread(home: Installation) -> None:
+    async with open_saver(home) as saver:
+        graph = Story().compile(saver)
+        await graph.ainvoke({}, thread(run_id="a"))
+        before = await state(graph)
+        await saver.acopy_thread("t", "copy")
+        await saver.adelete_for_runs(["a"])
+        assert await state(graph, "copy") == before
+
+
+async def test_a_thread_cannot_be_copied_onto_another(home: Installation) -> None:
+    async with open_saver(home) as saver:
+        graph = Story().compile(saver)
+        await graph.ainvoke({}, thread("t"))
+        await graph.ainvoke({"blob": "own"}, thread("other"))
+        before = await state(graph, "other")
+        with pytest.raises(ValueError, match="other has checkpoints"):
+            await saver.acopy_thread("t", "other")
+        assert await state(graph, "other") == before
 
 
 @pytest.mark.parametrize("stateful", [False, True])

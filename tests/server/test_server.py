@@ -81,21 +81,6 @@ def agent_id(client: SyncLangGraphClient) -> str:
     return assistant["assistant_id"]
 
 
-def test_a_copy_of_a_thread_has_its_conversation_and_goes_on_alone(
-    client: SyncLangGraphClient,
-) -> None:
-    thread = Thread(client)
-    thread.run(GOAL)
-    copied = cast(Any, client.threads).copy(thread.id)
-    copy = Thread(client, copied["thread_id"])
-    before = thread.values
-    assert {name: copy.values[name] for name in ("messages", "goals", "tick")} == {
-        name: before[name] for name in ("messages", "goals", "tick")
-    }
-    copy.run(PROJECT)
-    assert (copy.values["tick"], thread.values) == (2, before)
-
-
 def test_the_input_is_a_small_form_and_every_setting_has_a_default_and_a_description(
     client: SyncLangGraphClient,
 ) -> None:

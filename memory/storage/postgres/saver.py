@@ -37,6 +37,8 @@ from memory.storage.postgres.connections import (
 
 _KEY = "thread_id, checkpoint_ns, checkpoint_id"
 
+_WRITE = "task_id, task_path, idx, channel, type, blob"
+
 _SCHEMA = (
     "ALTER TABLE checkpoint_writes ADD COLUMN run_id TEXT",
     "CREATE INDEX circadian_checkpoint_runs ON checkpoints ((metadata ->> 'run_id'))",
@@ -128,6 +130,22 @@ WHERE chunk.thread_id = ANY(%s) AND NOT EXISTS (
     WHERE blob.thread_id = chunk.thread_id AND chunk.id = ANY(blob.chunks)
 )
 """
+
+_COPY = (
+    f"INSERT INTO checkpoints ({_KEY}, parent_checkpoint_id, type, checkpoint, metadata)"
+    " SELECT %(target)s, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,"
+    " CASE WHEN metadata ? 'thread_id'"
+    " THEN jsonb_set(metadata, '{thread_id}', to_jsonb(%(target)s::text)) ELSE metadata END"
+    " - 'run_id' FROM checkpoints WHERE thread_id = %(source)s",
+    "INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob, chunks)"
+    " SELECT %(target)s, checkpoint_ns, channel, version, type, blob, chunks"
+    " FROM checkpoint_blobs WHERE thread_id = %(source)s",
+    "INSERT INTO circadian_chunks SELECT %(target)s, id, messages FROM circadian_chunks"
+    " WHERE thread_id = %(source)s",
+    f"INSERT INTO checkpoint_writes ({_KEY}, {_WRITE})"
+    f" SELECT %(target)s, checkpoint_ns, checkpoint_id, {_WRITE} FROM checkpoint_writes"
+    " WHERE thread_id = %(source)s",
+)
 
 _PUT = f"""
 WITH blobs AS (
@@ -260,6 +278,15 @@ class PostgresCheckpoints(AsyncPostgresSaver):
             for thread in threads:
                 await hold(cursor, "checkpoints", thread)
             await cursor.execute(_DELETE.format(checkpoints=_OF_RUNS, writes=_WRITES_OF_RUNS), runs)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread to one without checkpoints (else ValueError), as of no run."""
+        source, target = str(source_thread_id), str(target_thread_id)
+        async with self._changing(*sorted((source, target))) as cursor:
+            if await self._roots(cursor, target):
+                raise ValueError(f"thread {target} has checkpoints; copy to a new thread")
+            for statement in _COPY:
+                await cursor.execute(statement, {"source": source, "target": target})
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Prune threads. LangGraph Server says "delete_all" for what the base calls "delete"."""

@@ -33,6 +33,10 @@ _RUN_ID = "json_extract(CAST(metadata AS TEXT), '$.run_id')"
 
 _KEY = "thread_id, checkpoint_ns, checkpoint_id"
 
+_CHECKPOINT = "parent_checkpoint_id, type, checkpoint, chunks"
+
+_WRITE = "task_id, task_path, idx, channel, type, value"
+
 _OF_A_TASK = "checkpoint_ns > '' AND instr(checkpoint_ns, ':') > 0"
 """The namespace of one task's subgraph (`awake:<task id>`); a stateful subgraph's has no colon."""
 
@@ -174,6 +178,31 @@ class SqliteCheckpoints(SqliteSaver):
             for (thread,) in threads.fetchall():
                 self._drop_chunks(thread)
 
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread to one without checkpoints (else ValueError), as of no run."""
+        source, target = str(source_thread_id), str(target_thread_id)
+        with self._writing():
+            if self._roots(target):
+                raise ValueError(f"thread {target} has checkpoints; copy to a new thread")
+            self.conn.execute(
+                f"INSERT INTO checkpoints ({_KEY}, {_CHECKPOINT}, metadata)"
+                f" SELECT ?, checkpoint_ns, checkpoint_id, {_CHECKPOINT}, CAST(json_remove("
+                "json_replace(CAST(metadata AS TEXT), '$.thread_id', ?), '$.run_id') AS BLOB)"
+                " FROM checkpoints WHERE thread_id = ?",
+                (target, target, source),
+            )
+            self.conn.execute(
+                "INSERT INTO circadian_chunks SELECT ?, id, messages FROM circadian_chunks"
+                " WHERE thread_id = ?",
+                (target, source),
+            )
+            self.conn.execute(
+                f"INSERT INTO writes ({_KEY}, {_WRITE})"
+                f" SELECT ?, checkpoint_ns, checkpoint_id, {_WRITE} FROM writes"
+                " WHERE thread_id = ?",
+                (target, source),
+            )
+
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete all but each namespace's newest checkpoint, or whole threads, by `strategy`."""
         if strategy not in ("keep_latest", "delete", "delete_all"):
@@ -205,7 +234,7 @@ class SqliteCheckpoints(SqliteSaver):
     aget_tuple = _in_thread(get_tuple)
     aput, aput_writes = _in_thread(put), _in_thread(put_writes)
     adelete_thread, adelete_for_runs = _in_thread(delete_thread), _in_thread(delete_for_runs)
-    aprune = _in_thread(prune)
+    acopy_thread, aprune = _in_thread(copy_thread), _in_thread(prune)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

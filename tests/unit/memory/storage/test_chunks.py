@@ -122,6 +122,16 @@ async def test_a_new_chunk_takes_the_place_of_those_that_are_out_of_use(home: In
         assert await chunks(saver) == 1
 
 
+async def test_a_copy_outlives_its_thread(home: Installation) -> None:
+    async with open_saver(home) as saver:
+        await put(saver, said(LONG))
+        await saver.acopy_thread("t", "copy")
+        await saver.adelete_thread("t")
+        assert await chunks(saver) == 0
+    async with open_saver(home) as saver:
+        assert await history(saver, {"configurable": {"thread_id": "copy"}}) == said(LONG)
+
+
 @pytest.mark.parametrize("how", ["adelete_thread", "aprune"])
 async def test_a_thread_is_not_deleted_without_its_chunks(home: Installation, how: str) -> None:
     async with open_saver(home) as saver:
