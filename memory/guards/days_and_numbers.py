@@ -28,7 +28,7 @@ def ungrounded_day(fact: ProposedFact) -> str | None:
         )
         if follows and not _is_elsewhere(fact, named):
             continue
-        if denied or not dates.holds(_counted_from_before(fact), named):
+        if denied or not _follows_from_before(fact, named):
             return f'The fact says "{_as_written(named, fact)}", which {_days_said(fact)}'
     text = fact.digits_without_days
     is_timed = any(clock.times_in(digits) for _, digits in fact.evidence.readings)
@@ -39,6 +39,10 @@ def ungrounded_day(fact: ProposedFact) -> str | None:
         if not known:
             return f'The fact says "{time.written.strip()}", and what it cites names no such time'
     return None
+
+
+def _follows_from_before(fact: ProposedFact, named: dates.Named) -> bool:
+    return dates.holds(_counted_from_before(fact), named) or _begins_a_night(fact, named)
 
 
 def _counted_from_before(fact: ProposedFact) -> dates.Days:
@@ -66,6 +70,15 @@ def _counted_from_before(fact: ProposedFact) -> dates.Days:
     return made
 
 
+def _begins_a_night(fact: ProposedFact, named: dates.Named) -> bool:
+    """Whether it is the evening of "the night of 21 to 22 April", told on the 22nd."""
+    if named.day is None or _NIGHT.search(fact.folded) is None:
+        return False
+    ends = [one for one in fact.days if one.day == named.day + 1 and one.month == named.month]
+    return any(_is_open(fact, one) or dates.holds(fact.evidence.days, one) for one in ends)
+
+
+_NIGHT = re.compile(r"(?<!\w)(?:night|nacht|noche|nuit|notte|noite|gece)(?!\w)")
 _THAT_DAY = re.compile(
     r"(?<!\w)(?:(?:that|the same|same) day|an (?:dem|diesem) tag|am (?:selben|gleichen) tag"
     r"|(?:ese|el mismo|mismo) dia|(?:ce jour-la|le meme jour|meme jour)|(?:o|ayni) gun|quel giorno"

@@ -108,6 +108,7 @@ DAYS = [
         "We eat at the inn on 27 October.",
     ),
     ("I took his shift last night.", "On 22 October 2026, after a night shift, Ana was tired."),
+    ("All marked, with a lot of coffee.", "Ana marked all in the night of 21 to 22 October 2026."),
     (
         "Los inspectores están en huelga hasta el viernes. Nos dan el lunes 26 de octubre.",
         "The inspection is on Monday 26 October 2026, because the inspectors are on strike.",
