@@ -8,7 +8,7 @@ from datetime import date, datetime
 from itertools import pairwise
 
 from memory.guards import clock, dates, mood, numbers
-from memory.guards.lexicon import MONTH, WEEKDAY, alike, content, fold, languages, sentences_of
+from memory.guards.lexicon import MONTH, WEEKDAY, content, fold, languages, sentences_of
 from memory.guards.reading import Evidence, ProposedFact, Source, in_all_digits, whole
 from memory.text import local, shown_day
 
@@ -316,7 +316,7 @@ def ungrounded_number(fact: ProposedFact) -> str | None:
     for number in mine:
         theirs = fact.evidence.numbers
         if not (
-            _stands(number, _of_its_kind(number, theirs))
+            numbers.stands_in(number, _of_its_kind(number, theirs))
             or _is_computed(number, fact)
             or _is_listed(number, fact)
             or _is_from_before(number, fact)
@@ -336,7 +336,7 @@ def _is_taken_back(number: numbers.Number, fact: ProposedFact) -> bool:
     slips = [one["number"] for digits in readings for one in _SLIP.finditer(digits)]
     back = {value for one in slips for value in numbers.readings_of(one.strip(".,"))}
     kept = [one for digits in readings for one in numbers.numbers_in(_SLIP.sub(" ", digits))]
-    return bool(number.readings & back) and not _stands(number, kept)
+    return bool(number.readings & back) and not numbers.stands_in(number, kept)
 
 
 _SLIP = re.compile(
@@ -381,20 +381,14 @@ def _is_of_another_part(number: numbers.Number, fact: ProposedFact) -> bool:
     far = [
         near == 0 and _REPLACES.search(text) is None
         for near, text, found in parts
-        if _stands(number, found)
+        if numbers.stands_in(number, found)
     ]
     return (
         best >= max(_WORDS_OF_PART, len(fact.words) / 2)
         and bool(far)
         and all(far)
-        and all(any(_is_like(one, number) for one in found) for found in same)
+        and all(any(numbers.are_near(one, number) for one in found) for found in same)
     )
-
-
-def _is_like(one: numbers.Number, other: numbers.Number) -> bool:
-    """Whether two numbers may be taken for each other: by their units, and within ten times."""
-    sizes = sorted((max(one.readings), max(other.readings)))
-    return numbers.comparable(one, other.unit) and sizes[1] < 10 * sizes[0]
 
 
 _WORDS_OF_PART = 2
@@ -456,25 +450,21 @@ def _of_its_kind(
     number: numbers.Number, theirs: Sequence[numbers.Number]
 ) -> Sequence[numbers.Number]:
     """The numbers that may count the same as `number`; all numbers if none surely does."""
-    if not any(_is_of(one, number) for one in theirs):
+    if not any(numbers.count_alike(one, number) for one in theirs):
         return theirs
     both = number.unit is not None
-    return [one for one in theirs if not one.noun or (both and one.unit) or _is_of(one, number)]
+    return [
+        one
+        for one in theirs
+        if not one.noun or (both and one.unit) or numbers.count_alike(one, number)
+    ]
 
 
 def _is_from_before(number: numbers.Number, fact: ProposedFact) -> bool:
     """Whether the number is from an earlier statement of its speaker, and no source counts so."""
     told = fact.told_before.numbers
-    return _stands(number, told) and not any(_is_of(one, number) for one in fact.evidence.numbers)
-
-
-def _stands(number: numbers.Number, theirs: Sequence[numbers.Number]) -> bool:
-    """Whether a source has the number, with the same unit or without any."""
-    return any(
-        numbers.comparable(other, number.unit) and number.bases() & other.bases()
-        if number.unit and other.unit
-        else number.readings & other.readings or number.bases() & other.bases()
-        for other in theirs
+    return numbers.stands_in(number, told) and not any(
+        numbers.count_alike(one, number) for one in fact.evidence.numbers
     )
 
 
@@ -488,7 +478,7 @@ def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
     evidence, is_share = fact.evidence, number.unit is not None and number.unit[0] == "share"
     if not fact.familiar:
         return True
-    alike_ = [one for one in evidence.numbers if _is_of(one, number)]
+    alike_ = [one for one in evidence.numbers if numbers.count_alike(one, number)]
     is_slip = any(numbers.is_slip(number, one) for one in alike_)
     texts = [digits for _, digits in evidence.readings]
     lasts = number.unit is not None and number.unit[0] == "time"  # from 10:00 to 18:00: 8 hours
@@ -500,7 +490,7 @@ def _is_computed(number: numbers.Number, fact: ProposedFact) -> bool:
         # Only percentages add up to one.
         same = [one for one in told if one.unit == number.unit or not is_share]
         same = [one for one in same if lasts or not one.is_ordinal]
-        same = [one for one in same if _is_of(one, number)] if is_slip else same
+        same = [one for one in same if numbers.count_alike(one, number)] if is_slip else same
         made |= numbers.sums(same, number.unit)
     if any(map(_HALF.search, texts)):
         halved = alike_ if is_slip else _of_its_kind(number, evidence.numbers)
@@ -576,20 +566,13 @@ def _is_listed(number: numbers.Number, fact: ProposedFact) -> bool:
     texts = (fold(one.text) for one in fact.evidence.sources)
     lists = (one.group() for text in texts for one in _LIST.finditer(text))
     most = max((len(re.findall(_AND, one)) + 1 for one in lists), default=1)
-    counted = any(_is_of(one, number) for one in fact.evidence.numbers)
+    counted = any(numbers.count_alike(one, number) for one in fact.evidence.numbers)
     is_count = number.written.isdigit() and any(2 <= one <= most for one in number.readings)
     return is_count and not counted
 
 
-def _is_of(one: numbers.Number, number: numbers.Number) -> bool:
-    """Whether two numbers count the same: alike nouns, or the same unit."""
-    if one.unit and number.unit:
-        return one.unit == number.unit
-    return bool(one.noun) and alike(one.noun, number.noun)
-
-
 def _number_said(number: numbers.Number, theirs: Sequence[numbers.Number]) -> str:
-    alike_ = [one for one in theirs if _is_of(one, number)] or list(theirs)
+    alike_ = [one for one in theirs if numbers.count_alike(one, number)] or list(theirs)
     said = ", ".join(dict.fromkeys(one.written for one in alike_ if one.written))
     if not said:
         return f"The fact says {number.written}, and what it cites gives no such number"

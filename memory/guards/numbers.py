@@ -23,6 +23,7 @@ from memory.guards.lexicon import (
     RESPELLED,
     TURKISH_NUMBERS,
     WEEKDAY_OF,
+    alike,
     fold,
 )
 
@@ -447,6 +448,29 @@ def comparable(one: Number, unit: tuple[str, float] | None) -> bool:
     """Whether numbers may be added to make one with a unit: cents are of any currency."""
     kinds = {one.unit[0], unit[0]} if one.unit and unit else set[str]()
     return len(kinds) < 2 or ("money" in kinds and kinds <= {"money", *CURRENCIES.values()})
+
+
+def count_alike(one: Number, other: Number) -> bool:
+    """Whether two numbers count the same: alike nouns, or the same unit."""
+    if one.unit and other.unit:
+        return one.unit == other.unit
+    return bool(one.noun) and alike(one.noun, other.noun)
+
+
+def are_near(one: Number, other: Number) -> bool:
+    """Whether two numbers may be taken for each other: by their units, and within ten times."""
+    sizes = sorted((max(one.readings), max(other.readings)))
+    return comparable(one, other.unit) and sizes[1] < 10 * sizes[0]
+
+
+def stands_in(number: Number, theirs: Sequence[Number]) -> bool:
+    """Whether `theirs` have the number, with the same unit or without any."""
+    return any(
+        comparable(other, number.unit) and number.bases() & other.bases()
+        if number.unit and other.unit
+        else number.readings & other.readings or number.bases() & other.bases()
+        for other in theirs
+    )
 
 
 def is_slip(number: Number, other: Number) -> bool:
