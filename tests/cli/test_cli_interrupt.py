@@ -127,7 +127,11 @@ def test_in_chat_it_clears_a_half_typed_line_and_leaves_on_an_empty_one(tmp_path
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "graph.cli", "chat", "--data", str(tmp_path / "data")]
     with subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "dumb"}
+        command,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "dumb", "COLUMNS": "200"},
     ) as process:
         try:
             _read_until(ours, HELP)

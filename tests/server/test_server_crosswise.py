@@ -232,10 +232,15 @@ def test_no_endpoint_shows_or_changes_another_users_data(
 
 @pytest.mark.slow
 def test_the_owner_may_make_the_same_requests(server: Server, issuer: Issuer, adas: Adas) -> None:
-    """Or the refusals above would be of something else."""
+    """Or the refusals above would be of something else.
+
+    Memory's own routes need more than an id, and are asked for it in test_server_api.py.
+    """
     refused = set()
     with http(server, issuer.token(ADA)) as client:
         for case in cases(server):
+            if case[1].startswith("/circadian/agents/"):
+                continue
             status, heard = ask(client, case, adas)
             if "{" in case[1] and (status >= 300 or heard.startswith(SAYS_NO)):
                 refused.add(case)
