@@ -398,7 +398,7 @@ _WORDS_OF_PART = 2
 _REPLACES = re.compile(
     r"(?<!\w)(?:make (?:it|that|them)|mach\w{0,2}|sagen wir|disons|mettons|facciamo|diciamo|hagamos"
     r"|digamos|que sean?|facamos|olsun) (?:(?:doch|lieber|nur) )?\d[\d.,]*"
-    r"(?: (?:dr?aus|daraus|then|please|instead|bitte|entonces|alors|allora|entao))?\W*$"
+    r"(?: (?:draus|daraus|then|please|instead|bitte|entonces|alors|allora|entao))?\W*$"
 )
 """It puts another number in place of one said before: "make it nine"."""
 

@@ -133,12 +133,13 @@ def _read(text: str, language: str, *, strict: bool) -> str:
 
 def _in_name(first: _Word, behind: _Word, place: int) -> bool:
     """Whether a number is a part of a name in a sentence, as in "the play Nine Doors"."""
-    inside = place > 0 and not _SENTENCE_END.search(first.gap)
+    inside = place > 0 and not _BEFORE_A_CAPITAL.search(first.gap)
     titled = first.written.istitle() and behind.written.istitle() and behind.gap == " "
     return inside and titled and fold(behind.written) not in MONTH_OF
 
 
-_SENTENCE_END = re.compile(r"[.!?:;\n\u201c\u201e\"(]")
+_BEFORE_A_CAPITAL = re.compile(r"[.!?:;\n\u201c\u201e\"(]")
+"""Signs behind which any word may begin with a capital."""
 _QUARTERS = frozenset(("cuarto", "cuarta", "quarto", "quarta"))
 _BEHIND_DIGIT = re.compile(r"\d $")
 

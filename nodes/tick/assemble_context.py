@@ -118,12 +118,15 @@ async def assemble_context(
 
 async def _read_ahead(state: State, store: BaseStore, scope: Scope) -> BaseStore:
     """The store, with what most prompts show: names, and profiles and pages of who talks."""
-    talking, active = entities.talking(state["event"], state["conversations"]), state["projects"]
-    profiles, shown = entities.ids_of(talking), [pages.DISPUTES, pages.DOUBTS]
-    shown += entities.ids_of(talking[:MOST_PAGES])
-    shown += [pages.project_id(active["active"])] if active["active"] else []
-    gets = [GetOp(scope.namespace(entities.ENTITIES), id_) for id_ in profiles]
-    gets += [GetOp(scope.namespace(pages.PAGES), id_) for id_ in shown]
+    talking = entities.talking(state["event"], state["conversations"])
+    near, others = (entities.ids_of(some) for some in (talking[:MOST_PAGES], talking[MOST_PAGES:]))
+    active = state["projects"]["active"]
+    projects = [pages.project_id(active)] if active else []
+    gets = [GetOp(scope.namespace(entities.ENTITIES), id_) for id_ in (*near, *others)]
+    gets += [
+        GetOp(scope.namespace(pages.PAGES), id_)
+        for id_ in (pages.DISPUTES, pages.DOUBTS, *near, *projects)
+    ]
     # Names are looked up twice: for people and for recall.
     names = [scope.namespace(label) for label in (entities.NAMES, episodes.SPEAKERS)]
     return await read_ahead(store, names, gets)
