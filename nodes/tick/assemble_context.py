@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, GetOp
 
-from memory import entities, journal, pages
+from memory import entities, journal, night, pages
 from memory.compaction import visible_events
 from memory.events import set_off_by_owner
 from memory.facts import SemanticMemory
@@ -32,7 +32,7 @@ from memory.messages import (
 )
 from memory.pages import ShownLine, ShownPage
 from memory.prompt import ENTITY_CONTEXT, PAGES, SEMANTIC_MEMORIES, Material, assembly, rendering
-from memory.recall import IN_PROMPT, episodes, fit_for, probes, recall
+from memory.recall import IN_PROMPT, episodes, fit_for, recall
 from memory.records import (
     OWN_PREFIX,
     AssembledContext,
@@ -284,7 +284,7 @@ class _PromptMemory:
         hits = beside(hits, seen, state["session_memory"])
         hits = await fit_for(self.listeners, hits, **where, settings=settings)
         most = settings.probes_kept
-        await probes.keep(query, hits, store=self.store, scope=self.scope, now=now, most=most)
+        await night.keep_probe(query, hits, store=self.store, scope=self.scope, now=now, most=most)
         return hits
 
     async def _private(self, told: Sequence[Told]) -> list[bool]:
