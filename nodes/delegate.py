@@ -26,7 +26,7 @@ from langgraph.types import Send
 from typing_extensions import TypedDict
 
 from memory.errors import ModelError
-from memory.messages import as_model_sees, one_line
+from memory.messages import as_model_sees
 from memory.models import total
 from memory.planning import tree
 from memory.prompt import assembly, block, goals
@@ -34,7 +34,15 @@ from memory.records import CallRecord, DelegateResult, Goal, PatternState, Proje
 from memory.runtime import Resources, resources_of, settings_of
 from memory.settings import Audience, Settings
 from memory.state import Mode, State, checked, fresh_state, held
-from memory.text import advisory, approximate_tokens, calibrated, clock_line, cut_to, utilisation
+from memory.text import (
+    advisory,
+    approximate_tokens,
+    calibrated,
+    clock_line,
+    cut_to,
+    one_line,
+    utilisation,
+)
 from tools.builtin import assistant
 from tools.execution import execute, refuse, storable
 from tools.policy import CONTEXTS, as_heard, heard_by, without_private

@@ -27,7 +27,6 @@ from memory.messages import (
     marked,
     merge_messages,
     message_of,
-    one_line,
     prompt_lines,
 )
 from memory.pages import ShownLine, ShownPage
@@ -47,7 +46,7 @@ from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked
 from memory.storage import read_ahead
-from memory.text import shortened, shown_time
+from memory.text import one_line, shortened, shown_time
 from nodes.tick.assess_task import assessed
 from tools.policy import CONTEXTS, as_heard, context_type_for, history, listeners_of, material
 
