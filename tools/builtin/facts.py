@@ -393,6 +393,10 @@ MOST = 100
 """Largest limit of a recall."""
 
 
+DIGITS = 3
+"""Decimals of a score that a model sees: the others cost tokens, and differ between machines."""
+
+
 @built_in
 async def recall_memories(
     query: Annotated[str, Field(description="What to look for, in plain words.")],
@@ -438,7 +442,8 @@ async def recall_memories(
 
 def _shown(hit: RecallHit, zone: tzinfo) -> dict[str, Any]:
     """A memory in the people's time, without the parts of its score, which would take more room."""
-    told: dict[str, Any] = {**hit, "at": shown_time(hit["at"], zone)}
+    score = round(hit["score"], DIGITS)
+    told: dict[str, Any] = {**hit, "score": score, "at": shown_time(hit["at"], zone)}
     if earlier := hit.get("earlier"):
         told["earlier"] = [{**one, "until": shown_day(one["until"], zone)} for one in earlier]
     return {key: value for key, value in told.items() if key not in ("parts", "faint")}
