@@ -27,7 +27,7 @@ from rich.text import Text
 
 from memory.errors import InputError
 from memory.settings import Deployment
-from memory.text import known_zone, local, machine_zone, redact, redacted
+from memory.text import known_zone, local, machine_zone, redact, redacted, regex
 
 PLAIN_WIDTH = 100
 """Columns of output that has no width, because it is not a terminal."""
@@ -37,9 +37,9 @@ BAR = 20
 FIRST_WORDS = 40
 """Characters of a quotation."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_WORDS = re.compile(r"\s+|\S+")
+_CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_UUID = regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_WORDS = regex(r"\s+|\S+")
 LEVEL_STYLE = {"normal": "green", "warning": "yellow", "critical": "red"}
 
 

@@ -30,11 +30,11 @@ from memory.messages import data_in, mark_of, prompt_lines
 from memory.operations import Collector, PlanCollector
 from memory.records import LOCAL_USER, EntityProfile, Event, JournalEntry, names_from
 from memory.runtime import settings_of
-from memory.text import STOP_WORDS, name_key, says
+from memory.text import STOP_WORDS, name_key, regex, says
 from tools.answers import Runtime, event_of, now_of
 from tools.origins import OWN_TOOLS, owners_in
 
-_WORD = re.compile(r"\w+")
+_WORD = regex(r"\w+")
 
 
 def origin_of(runtime: Runtime, collector: Collector) -> str:
@@ -212,7 +212,7 @@ def _name_of_owner(text: str, speaker: str | None, people: Sequence[str]) -> str
     return LOCAL_USER
 
 
-_OPENING_NAME = re.compile(r"(?:[^\W\d_a-z][\w'\u2019-]+ ?)+")
+_OPENING_NAME = regex(r"(?:[^\W\d_a-z][\w'\u2019-]+ ?)+")
 
 
 def _source(entry: JournalEntry, owner: str) -> Source:

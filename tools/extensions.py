@@ -45,7 +45,7 @@ from memory.prompt import registered as checked_components
 from memory.records import Scope
 from memory.runtime import scope_of
 from memory.settings import Deployment
-from memory.text import safe
+from memory.text import regex, safe
 from tools.execution import error_text, innermost
 from tools.registry import BUILT_IN, ToolCategory, as_tools, checked_tools, registered
 
@@ -345,7 +345,7 @@ START_SECONDS = 25.0
 """Time limit for a server to start and to list its tools."""
 
 _LONGEST_NAME = 64
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_VARIABLE = regex(r"\$\{(\w+)\}")
 
 
 class LocalServer(BaseModel):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -16,11 +15,11 @@ from pydantic import Field, TypeAdapter, ValidationError
 from memory.errors import InputError
 from memory.records import PatternState
 from memory.state import State
-from memory.text import approximate_tokens, sentences, shortened
+from memory.text import approximate_tokens, regex, sentences, shortened
 from tools.builtin import assistant, facts, notes, planning
 from tools.policy import ContextConfig
 
-NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+NAME = regex(r"[a-zA-Z0-9_-]{1,64}")
 """What providers take for a tool's name."""
 
 READABLE = frozenset(State.__annotations__) - {"messages", "exchange", "tool_cache"}

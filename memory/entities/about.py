@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -18,6 +17,7 @@ from memory.text import (
     content_stems,
     depends_on_speaker,
     name_key,
+    regex,
     says,
     words,
 )
@@ -45,13 +45,13 @@ class Subject:
 _PROPER = r"[^\W\d_a-zà-öø-ÿ][\w'-]*(?: [^\W\d_a-zà-öø-ÿ][\w'-]*){0,2}"
 """A name: one to three words that begin with a capital letter."""
 
-_GIVEN = re.compile(
+_GIVEN = regex(
     r"\b(?i:my (?:full )?name is|call me|i am called|ich hei(?:ß|ss)e|mein name ist|nennt? mich|"
     r"je m['\u2019]appelle|mon nom est|mi chiamo|il mio nome è|me llamo|mi nombre es|"
     r"o meu nome é|chamo-me|nazywam się|mam na imię|ik heet|jag heter|jeg heter)"
     rf" (?P<name>{_PROPER})"
 )
-_BEING = re.compile(
+_BEING = regex(
     r"\b(?i:i am|i['\u2019]m|this is|ich bin|hier (?:ist|spricht)|je suis|sono|soy) "
     rf"(?P<name>{_PROPER})"
 )
@@ -211,7 +211,7 @@ def _says(text: str, value: str) -> bool:
     return numbers and not denied and share(value, [text]) >= SAID_SHARE
 
 
-_NUMBER = re.compile(r"\d+")
+_NUMBER = regex(r"\d+")
 
 
 def _is_name(name: str, assistant: Sequence[str]) -> bool:

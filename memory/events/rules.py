@@ -10,7 +10,6 @@ serves assessments by a model.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
@@ -47,6 +46,7 @@ from memory.text import (
     WARNING_AT,
     approximate_tokens,
     is_small_talk,
+    regex,
     sentences,
     spoken_words,
 )
@@ -289,14 +289,14 @@ _SUBJECTS = """
     anybody anyone anything somebody someone something everybody everyone everything
 """
 
-_PROPOSING = re.compile(r"(?:what|how) about\b|what if\b|why (?:not|don't)\b")
+_PROPOSING = regex(r"(?:what|how) about\b|what if\b|why (?:not|don't)\b")
 
 _REQUESTING = """
     please can could would will let's let remember remind note add make write set send save record
     update change start switch delegate plan store keep
 """
 
-_QUESTION = re.compile(
+_QUESTION = regex(
     rf"(?:{'|'.join(_ASKING.split())}|(?:{'|'.join(_VERBS.split())}) "
     rf"(?:{'|'.join(_SUBJECTS.split())}))(?: |$)"
 )
@@ -384,8 +384,8 @@ _LENGTHS = (20, 60)
 _PARTS = (2, 4)
 """Parts; each number reached adds 1 to the complexity."""
 
-_APART = re.compile(r"[,;\u3001\u3002\uff0c\uff1b]|\b(?:and|then)\b", re.IGNORECASE)
-_WORD = re.compile(r"\w")
+_APART = regex(r"(?i)[,;\u3001\u3002\uff0c\uff1b]|\b(?:and|then)\b")
+_WORD = regex(r"\w")
 
 _SEVERAL_STEPS = """
     plan organise organize arrange prepare design develop research construct renovate migrate

@@ -17,6 +17,7 @@ from memory.text import (
     beginnings,
     name_key,
     one_line,
+    regex,
     saying,
     sentences,
     terms,
@@ -45,7 +46,7 @@ CODES = frozenset(
 )
 """Keys whose value is one of the program's own words, even where a person is called the same."""
 
-_CODE = re.compile(r"[a-z0-9_]+")
+_CODE = regex(r"[a-z0-9_]+")
 
 _CUT = "..."
 """Ends a text that the audit log shortened (`memory.text.redaction.bounded`)."""
@@ -53,13 +54,13 @@ _CUT = "..."
 _SHORTENED = 100
 """The audit log shortens no text to fewer characters."""
 
-_UNSPACED = re.compile(
+_UNSPACED = regex(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
     "\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 """Letters of scripts without blanks between words, or with endings attached to names."""
 
-_EMPHASIS = re.compile(r"(?<!\w)_+|_+(?!\w)")
+_EMPHASIS = regex(r"(?<!\w)_+|_+(?!\w)")
 """Underscores around a word; those inside belong to an id."""
 
 

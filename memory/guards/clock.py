@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from memory.text import regex
+
 
 class ClockTime(NamedTuple):
     """A time of day that a text names."""
@@ -20,37 +22,37 @@ class ClockTime(NamedTuple):
 
 
 _HALF_OF_DAY = r"(?: ?(a\.? ?m\b\.?|p\.? ?m\b\.?))?"
-_DIGITS = re.compile(
+_DIGITS = regex(
     r"(?<![\d:/-])(?<!\d[.,])([01]?\d|2[0-4])(?::| ?h ?| ?uhr ?|[点时])([0-5]\d)(?!\d)(?![.,]\d)分?"
     + _HALF_OF_DAY
 )
-_POINT = re.compile(
+_POINT = regex(
     r"(?<![\d.,:/-])([01]?\d|2[0-4])\.([0-5]\d)(?![\d%]|[.,]\d)(?: ?(a\.? ?m\b\.?"
     r"|p\.? ?m\b\.?)| uhr)"
 )
-_POINT_BEHIND = re.compile(
+_POINT_BEHIND = regex(
     r"(?:(?<=\bat )|(?<=\bum )|(?<=\bab )|(?<=las )|(?<=saat )|(?<=gegen )|(?<=until )|(?<=bis )"
     r"|(?<=vers )|(?<![\d.,:/])(?=0\d\.|\d+\.\d\d'd[ae]))([01]?\d|2[0-4])\.([0-5]\d)"
     r"(?![\d%]|[.,]\d| ?(?:[€$£]|eur|tl|kg))()"
 )
-_HOUR = re.compile(
+_HOUR = regex(
     r"(?<![\d:/])(?<!\d[.,])([01]?\d|2[0-4]) ?(?:(a\.? ?m\b\.?|p\.? ?m\b\.?)|uhr(?!\w)|h(?!\w)"
     r"|heures?(?!\w)|o'? ?clock|[点时](?!间))"
 )
-_LOOSE = re.compile(r"(?<![\d.,:/])([01]?\d|2[0-4])\.([0-5]\d)(?![\d%]|[.,]\d)")
-_BARE = re.compile(r"(?<![\d.,:/])(2[0-4]|[01]?\d)(?![\d/]|[.,:]\d)")
-_ONE = re.compile(
+_LOOSE = regex(r"(?<![\d.,:/])([01]?\d|2[0-4])\.([0-5]\d)(?![\d%]|[.,]\d)")
+_BARE = regex(r"(?<![\d.,:/])(2[0-4]|[01]?\d)(?![\d/]|[.,:]\d)")
+_ONE = regex(
     r"(?<!\w)(?:one|eins|ein uhr|la una|une heure|bir(?:de|e|den)?|l'una|uma|een)(?!\w)|[一1][点时]"
 )
-_DUTCH = re.compile(r"(?<!\w)half ([1-9]\d?)(?!\d)")
-_BARE_CLOCK = re.compile(r"(?<![\d.,:/-])([01]\d|2[0-3])([0-5]\d)(?![\d.,:/-])")
+_DUTCH = regex(r"(?<!\w)half ([1-9]\d?)(?!\d)")
+_BARE_CLOCK = regex(r"(?<![\d.,:/-])([01]\d|2[0-3])([0-5]\d)(?![\d.,:/-])")
 """In a source: "the 0610 to Halifax"."""
 _AFTER_AN_HOUR = "until|till|and|or|on|in|for|because|tomorrow|today|at"
 _HALVED = r"yil|ay|gun|hafta|saat|dakika|kilo|kg|litre|metre|km|lira|tl|bin|milyon"
 """What Turkish counts by halves, beside the hours of a clock: "bir buçuk yıl"."""
 _FULL = r"(?P<h>\d+|one(?= |$|\W)|eins|una|une|bir[ei]?|uno|uma)"
 _PHRASES = tuple(
-    (re.compile(r"(?<![a-z\d:])(?<!\d[.,])(?:" + pattern.replace(r"(?P<h>\d+)", _FULL) + ")"), sign)
+    (regex(r"(?<![a-z\d:])(?<!\d[.,])(?:" + pattern.replace(r"(?P<h>\d+)", _FULL) + ")"), sign)
     for pattern, sign in (
         (r"half past (?P<h>\d+)|half (?P<h2>\d+)(?! ?[%a-z])", 30),
         (r"(?:a )?quarter (?:past|after) (?P<h>\d+)", 15),
@@ -98,13 +100,13 @@ _PHRASES = tuple(
     )
 )
 _NAMED = (
-    (re.compile(r"\b(?:midi|minuit) et demie?\b|\bmediodia y media\b"), 750),
-    (re.compile(r"\b(?:midi|minuit) et quart\b"), 735),
-    (re.compile(r"\bmidi moins (?:le )?quart\b"), 705),
-    (re.compile(
+    (regex(r"\b(?:midi|minuit) et demie?\b|\bmediodia y media\b"), 750),
+    (regex(r"\b(?:midi|minuit) et quart\b"), 735),
+    (regex(r"\bmidi moins (?:le )?quart\b"), 705),
+    (regex(
         r"\b(?:noon|midday|mittags?|mediodia|midi|oglen|ogle|mezzogiorno|meio-dia)\b"
         r"|中午|正午"), 720),
-    (re.compile(
+    (regex(
         r"\b(?:midnight|mitternachts?|medianoche|minuit|gece yarisi|mezzanotte)\b"
         r"|半夜|午夜|零点"), 0),
 )  # fmt: skip
@@ -186,8 +188,8 @@ AFTER = "after|later|from now|danach|spater|despues|mas tarde|apres|plus tard|so
 """Beside a length of time: the direction in which it counts."""
 NOW = "now|currently|jetzt|nun|inzwischen|ahora|actualmente|desormais|maintenant|artik|simdi"
 """Words that say of a value that it holds."""
-_BEFORE = re.compile(rf" ?(?:{BEFORE}|之?前)(?!\w)")
-_AFTER = re.compile(rf" ?(?:{AFTER}|之?后)(?!\w)")
+_BEFORE = regex(rf" ?(?:{BEFORE}|之?前)(?!\w)")
+_AFTER = regex(rf" ?(?:{AFTER}|之?后)(?!\w)")
 
 
 def directions(digits: str, end: int) -> tuple[int, ...]:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from memory.guards import clock
 from memory.guards.lexicon import (
-    HAN,
     MONTH,
     MONTH_OF,
     RELATIVE_DAYS,
@@ -24,6 +23,7 @@ from memory.guards.lexicon import (
     is_feast,
     word_set,
 )
+from memory.text import regex
 
 _AMBIGUOUS = word_set(
     "may mar jan dec sept jun jul ago march mars mart marco marcu ekim ocak mei dic ene mai"
@@ -32,12 +32,12 @@ _AMBIGUOUS = word_set(
 
 _LOOSE = word_set("mon tues tue weds wed thurs thur thu fri sat sun pazar sali")
 """Abbreviations and words that may mean a weekday: they count in sources alone."""
-_WEEKDAYS_IN = re.compile(
+_WEEKDAYS_IN = regex(
     rf"(?<![^\W\d_])({WEEKDAY})(?:'?(?:s|n|e|de|da|te|ta|ye|ya|yi|den|dan|tesi|leri|lari|nden|nda)"
     r"|abends?|morgens?|mittags?|fruh|nachts?|vormittags?|nachmittags?|abend|morgen|nachmittag|vormittag"
     r"|-feira|s(?:kurs|markt|training|probe|dienst|schicht|treffen|termin|gruppe|spiel|tour)\w*)?(?![^\W\d_])"
 )
-_CHINESE_WEEKDAY = re.compile(r"(上|下|这|本)?个?(?:周|星期|礼拜)([一二三四五六日天1-6])")
+_CHINESE_WEEKDAY = regex(r"(上|下|这|本)?个?(?:周|星期|礼拜)([一二三四五六日天1-6])")
 _CHINESE_WEEKDAYS = {one: at % 7 for at, one in enumerate("一二三四五六日")} | {
     "天": 6,
     **{str(one): one - 1 for one in range(1, 7)},
@@ -45,10 +45,10 @@ _CHINESE_WEEKDAYS = {one: at % 7 for at, one in enumerate("一二三四五六日
 
 _NOT_BEHIND = {"manana": "(?<!la )"}
 """Por la mañana is no tomorrow."""
-_RELATIVES = re.compile(
+_RELATIVES = regex(
     "|".join(
         word
-        if HAN.match(word)
+        if not word.isascii()
         else rf"(?<![\w-]){_NOT_BEHIND.get(word, '')}({re.escape(word)})(?:ki|n|s|[dt][ae]n|a|e)?"
         r"(?!\w)"
         for word in sorted(RELATIVE_DAYS, key=len, reverse=True)
@@ -65,14 +65,14 @@ _ONE = r"(?:a|an|one|ein|eine|einem|einen|einer|un|una|une|bir|uno|um|uma|een|�
 _SPANS = tuple(
     (
         days,
-        re.compile(rf"(?<![a-z\d.,])(\d{{1,3}}|{_ONE})\s?(?:{'|'.join(names.split())})(?![a-z])"),
+        regex(rf"(?<![a-z\d.,])(\d{{1,3}}|{_ONE})\s?(?:{'|'.join(names.split())})(?![a-z])"),
     )
     for days, names in _PERIODS
 )
 _NEAR_PERIODS = (
     (
         "week",
-        re.compile(
+        regex(
             r"\b(?:week|woche\w*|semana|semaine|hafta\w*|weekend\w*|wochenende|sonu"
             r"|week-end|finde|fin de semana)\b|周末"
             r"|[下这本上]个?(?:周|星期)(?![一二三四五六日天末1-6])"
@@ -80,18 +80,16 @@ _NEAR_PERIODS = (
     ),
     (
         "month",
-        re.compile(r"\b(?:month|monat\w*|mes|mois|ay\w{0,3})\b|月底|下个?月|这个?月|上个?月|本月"),
+        regex(r"\b(?:month|monat\w*|mes|mois|ay\w{0,3})\b|月底|下个?月|这个?月|上个?月|本月"),
     ),
-    ("year", re.compile(r"\b(?:years?|jahr\w*|ano|ans?|annee|yil\w*|sene\w*)\b|年")),
+    ("year", regex(r"\b(?:years?|jahr\w*|ano|ans?|annee|yil\w*|sene\w*)\b|年")),
 )
-_NEXT = re.compile(
+_NEXT = regex(
     r"next|nachst|kommend|folgend|proxim|que viene|entrant|prochain|gelecek|onumuzdeki|haftaya"
     r"|seneye|下(?!午)|following|prossim|volgend|przyszl|nastepn"
     r"|after next|ubernachst|sonraki|suivant|siguiente"
 )
-_LAST = re.compile(
-    r"last|letzt|vorig|vergangen|pasad|dernier|passe|gecen|上(?!午)|scors|passad|vorige"
-)
+_LAST = regex(r"last|letzt|vorig|vergangen|pasad|dernier|passe|gecen|上(?!午)|scors|passad|vorige")
 
 
 @dataclass
@@ -154,35 +152,31 @@ class _DatePattern(NamedTuple):
 _DATES = (
     # 2026-05-02
     _DatePattern(
-        re.compile(
-            r"(?<![\d.])(?P<year>(?:19|20)\d\d)[-/.](?P<month>\d\d?)[-/.](?P<day>\d\d?)(?!\d)"
-        )
+        regex(r"(?<![\d.])(?P<year>(?:19|20)\d\d)[-/.](?P<month>\d\d?)[-/.](?P<day>\d\d?)(?!\d)")
     ),
     # 2026年5月2日
     _DatePattern(
-        re.compile(
-            r"(?:(?P<year>(?:19|20)?\d\d)年)?(?P<month>\d{1,2})月(?:(?P<day>\d{1,2})[日号]?)?"
-        )
+        regex(r"(?:(?P<year>(?:19|20)?\d\d)年)?(?P<month>\d{1,2})月(?:(?P<day>\d{1,2})[日号]?)?")
     ),
     # 2nd of May 2026
     _DatePattern(
-        re.compile(
+        regex(
             rf"(?<![\d.,:])(?P<day>\d{{1,2}})(?:st|nd|rd|th|er|\.|o)?{_LINK}"
             rf"(?P<name>{MONTH}){_CASE}{_YEAR}"
         )
     ),
     # May 2, 2026
     _DatePattern(
-        re.compile(
+        regex(
             rf"(?<![a-z])(?P<name>{MONTH})\.? (?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?"
             rf"(?![\d:h%]|[.,]\d){_YEAR}"
         )
     ),
     # May 2026, May
-    _DatePattern(re.compile(rf"(?<![a-z])(?P<name>{MONTH}){_CASE}\.?{_YEAR}"), alone=True),
+    _DatePattern(regex(rf"(?<![a-z])(?P<name>{MONTH}){_CASE}\.?{_YEAR}"), alone=True),
     # 2.5.2026, 2/5/26
     _DatePattern(
-        re.compile(
+        regex(
             r"(?<![\d.,/:])(?P<day>\d{1,2})[./](?P<month>\d{1,2})[./](?P<year>(?:19|20)?\d\d)"
             r"(?!\d|[/.]\d)"
         ),
@@ -190,26 +184,24 @@ _DATES = (
     ),
     # 2.5., of which "1.20." at an end is an amount
     _DatePattern(
-        re.compile(r"(?<![\d.,/:])(?P<day>\d{1,2})\.(?P<month>\d|0\d|1[0-2])\.(?!\d)"), swaps=True
+        regex(r"(?<![\d.,/:])(?P<day>\d{1,2})\.(?P<month>\d|0\d|1[0-2])\.(?!\d)"), swaps=True
     ),
     # 05/2026
     _DatePattern(
-        re.compile(
-            r"(?<![\d.,/:-])(?P<month>0?[1-9]|1[0-2])[/.](?P<year>(?:19|20)\d\d)(?![\d/-]|\.\d)"
-        )
+        regex(r"(?<![\d.,/:-])(?P<month>0?[1-9]|1[0-2])[/.](?P<year>(?:19|20)\d\d)(?![\d/-]|\.\d)")
     ),
     # 2/5
     _DatePattern(
-        re.compile(r"(?<![\d.,/:])(?P<day>\d{1,2})/(?P<month>\d{1,2})(?!\d|[/.,]\d)"), swaps=True
+        regex(r"(?<![\d.,/:])(?P<day>\d{1,2})/(?P<month>\d{1,2})(?!\d|[/.,]\d)"), swaps=True
     ),
 )
-_RANGE = re.compile(
+_RANGE = regex(
     r"(?<![\d.,:])(\d{1,2})(?:st|nd|rd|th|\.)? ?(?:-|\u2013|to|bis|au|al|a|and|und|et|y|e|or"
     r"|oder|ou|o|ile|ve|veya|till?|until|til|[,/]|not the|no el|nicht am|statt am|'?[dt][ae]n)"
     r" ?(?:the |den |dem |le |el |zum |am |il )?$"
 )
 _SPACED_MONTH = rf" (?:{MONTH})"
-_DAY_ALONE = re.compile(
+_DAY_ALONE = regex(
     r"(?:(?<![a-z'])(?:the|am|zum|vom|bis|dem|den|le|du|au|el|al|del|dia|ayin|il|dal|op|on|by|um"
     rf"|desde el|since the|not the) )(\d{{1,2}})(?:st|nd|rd|th|\."
     rf"|'?[a-z]{{0,3}})?(?!{_SPACED_MONTH})(?![\d:%]|[.,]\d| uhr)(?<!the \d)(?<!the \d\d)"
@@ -221,7 +213,7 @@ _DAY_ALONE = re.compile(
     r"|[dt]an)(?![a-z])"
 )
 
-ALONE = re.compile(
+ALONE = regex(
     r"(?<![\w.,])(\d{1,2})(?:st|nd|rd|th)(?!\w)|(?<!\w)(?:am|vom|zum|dem|den|seit"
     r"|ab) (\d{1,2})\.(?!\d)|(?<!\w)(?:el|al|del|le|du|au) (\d{1,2})(?= ?[.,;)]|$)"
     r"|(?<!\d)(\d{1,2})[日号]|(?<!\w)ayin (\d{1,2})"
@@ -279,7 +271,7 @@ def _is_a_word(match: re.Match[str], *, strict: bool) -> bool:
     return not placed or "'s" in text
 
 
-_MONTH_PLACE = re.compile(
+_MONTH_PLACE = regex(
     r"(?:(?<![\w'])(?:in|im|en|since|until|by|seit|bis|ab|from|of|de|del|fin|debut|courant|till|depuis|em|gecen"
     r"|every|each|early|late|mid|anfang|ende|mitte|last|next|before|after|during|desde|hasta"
     r"|a partir de)[ -])$"
@@ -406,7 +398,7 @@ def _add_bare_ranges(made: Days, digits: str, today: date) -> None:
             made.days |= _nearest(int(match[1]), today) | _nearest(int(match[2]), today)
 
 
-_BARE_RANGE = re.compile(
+_BARE_RANGE = regex(
     r"(?<![\d.,:/\w-])(\d{1,2}) ?(?:to|till?|until|bis|tot|al?|au|do|-|\u2013) ?(\d{1,2})"
     r"(?=[,;.!?)]*(?:\s[^\W\d]|$))(?![.,]\d| ?(?:h|uhr|heures?|o'?clock|[ap]\.?m)(?!\w))"
 )
@@ -457,7 +449,7 @@ def _shifted(today: date, count: int, length: int) -> date:
     return date(year, month, min(today.day, monthrange(year, month)[1]))
 
 
-_END = re.compile(r"(?<!\w)(?:end|ende|fin|final\w*|fine|fim|sonu\w*|eind\w*)(?!\w)|[底末]")
+_END = regex(r"(?<!\w)(?:end|ende|fin|final\w*|fine|fim|sonu\w*|eind\w*)(?!\w)|[底末]")
 
 
 def _add_periods(made: Days, digits: str, today: date) -> None:
@@ -491,13 +483,13 @@ def _add_periods(made: Days, digits: str, today: date) -> None:
                 made.days |= {monday}
 
 
-_NTH_WEEKDAY = re.compile(
+_NTH_WEEKDAY = regex(
     r"(?<!\w)(?:(last|letzte\w*|ultimo|dernier|son)|(first|1st|erste\w*|primer|premier|ilk)"
     r"|(2nd|second|2|zweite\w*|segundo|deuxieme|ikinci)|(3rd|third|3|dritte\w*|tercer|troisieme)"
     rf"|(4th|fourth|4|vierte\w*|cuarto|quatrieme))\.? ({WEEKDAY})(?!\w)"
 )
 """The second Saturday of a month."""
-_OF_MONTH = re.compile(rf"{_NTH_WEEKDAY.pattern} (?:of|im|del|du|des)(?!\w)")
+_OF_MONTH = regex(rf"{_NTH_WEEKDAY.pattern} (?:of|im|del|du|des)(?!\w)")
 
 
 def _nth_weekdays(digits: str, months: Iterable[date]) -> Iterator[date]:
@@ -514,19 +506,19 @@ _NEXT_WEEK = (
     r"(?:(?:next|following|nachste\w*|kommende\w*|gelecek|onumuzdeki) (?:week|woche|hafta)|haftaya"
     r"|semana que viene|proxima semana|semaine prochaine)"
 )
-_NEXT_WEEK_AHEAD = re.compile(rf"(?<!\w){_NEXT_WEEK},? (?:on |am |el |le )?$")
-_NEXT_WEEK_BEHIND = re.compile(
+_NEXT_WEEK_AHEAD = regex(rf"(?<!\w){_NEXT_WEEK},? (?:on |am |el |le )?$")
+_NEXT_WEEK_BEHIND = regex(
     rf"(?:s|n)?,? (?:(?:starting|beginning|from|of|in|de|der|ab|en|the|la) )*{_NEXT_WEEK}(?!\w)"
 )
-_WEEK_ON = re.compile(r"(?<!\w)(?:a|1) week (?:(?:on|from|this) )?$")
-_WEEK = re.compile(
+_WEEK_ON = regex(r"(?<!\w)(?:a|1) week (?:(?:on|from|this) )?$")
+_WEEK = regex(
     r" (?:week(?![\w-]| ?\d)|(?:in|uber|over) (?:a|1|eine[rm]?|een) (?:week|woche)"
     r"|(?:dans|dentro de) (?:une|una|1) (?:semaine|semana)|en (?:8|huit))(?!\w)"
 )
 """Wednesday week is the Wednesday after the next one."""
-_ITS_DAY = re.compile(r",? (?:the |den |le |el )?(\d{1,2})(?:st|nd|rd|th|\.)(?![\d:])")
+_ITS_DAY = regex(r",? (?:the |den |le |el )?(\d{1,2})(?:st|nd|rd|th|\.)(?![\d:])")
 """Friday the 31st is no other Friday."""
-_BARE_DAY = re.compile(
+_BARE_DAY = regex(
     r",? (\d{1,2})(?= ?(?:[,;.!?)]|$)"
     rf"| (?!(?:{MONTH}|[ap]\.?m|h|uhr|o'?clock)(?!\w))[a-z])(?![.:]\d)"
 )
@@ -556,7 +548,7 @@ def _weekday_days(named: Named, digits: str, today: date) -> set[date]:
     return made
 
 
-_AFTER_THAT = re.compile(r" (?:after|darauf|danach|siguiente|suivant)(?=\W*$|[.,;!?])")
+_AFTER_THAT = regex(r" (?:after|darauf|danach|siguiente|suivant)(?=\W*$|[.,;!?])")
 """Behind a weekday of which an earlier one was named: "this Wednesday, and the Wednesday after"."""
 
 

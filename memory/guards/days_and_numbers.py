@@ -10,7 +10,7 @@ from itertools import pairwise
 from memory.guards import clock, dates, mood, numbers
 from memory.guards.lexicon import MONTH, WEEKDAY, content, fold, languages, sentences_of
 from memory.guards.reading import Evidence, ProposedFact, Source, in_all_digits, whole
-from memory.text import local, shown_day
+from memory.text import local, regex, shown_day
 
 
 def ungrounded_day(fact: ProposedFact) -> str | None:
@@ -78,13 +78,13 @@ def _begins_a_night(fact: ProposedFact, named: dates.Named) -> bool:
     return any(_is_open(fact, one) or dates.holds(fact.evidence.days, one) for one in ends)
 
 
-_NIGHT = re.compile(r"(?<!\w)(?:night|nacht|noche|nuit|notte|noite|gece)(?!\w)")
-_THAT_DAY = re.compile(
+_NIGHT = regex(r"(?<!\w)(?:night|nacht|noche|nuit|notte|noite|gece)(?!\w)")
+_THAT_DAY = regex(
     r"(?<!\w)(?:(?:that|the same|same) day|an (?:dem|diesem) tag|am (?:selben|gleichen) tag"
     r"|(?:ese|el mismo|mismo) dia|(?:ce jour-la|le meme jour|meme jour)|(?:o|ayni) gun|quel giorno"
     r"|(?:lo )?stesso giorno|nesse dia|(?:no )?mesmo dia|(?:die|dezelfde) dag)(?!\w)|当天|那天"
 )
-_COUNTS = re.compile(
+_COUNTS = regex(
     r"(?<!\w)(?:days?|weeks?|tage?|wochen?|dias?|semanas?|jours?|semaines?|gun|hafta|giorn[oi]"
     rf"|settiman[ae]|dag(?:en)?|we[ek]{{2}}(?:en)?) (?:{clock.BEFORE}|{clock.AFTER}|dopo|prima"
     r"|depois|later|eerder)(?!\w)"
@@ -119,10 +119,10 @@ def _is_counted(time: clock.ClockTime, fact: ProposedFact) -> bool:
 
 _MOMENTS = 5
 """Minutes between an event and the message that tells of it, at most."""
-_BEFORE = re.compile(rf"(?<!\w)(?:{clock.BEFORE})(?!\w)")
-_AFTER = re.compile(rf"(?<!\w)(?:{clock.AFTER}|late|tarde|en retard|gec)(?!\w)")
+_BEFORE = regex(rf"(?<!\w)(?:{clock.BEFORE})(?!\w)")
+_AFTER = regex(rf"(?<!\w)(?:{clock.AFTER}|late|tarde|en retard|gec)(?!\w)")
 _SPANS = tuple(
-    (re.compile(pattern), minutes)
+    (regex(pattern), minutes)
     for pattern, minutes in (
         (r"(?<!\w)()(?:half an hour|halbe stunde|media hora|demi-heure|yarim saat)(?!\w)", 30),
         (r"(?<!\w)()(?:quarter of an hour|viertelstunde|cuarto de hora|quart d'heure)", 15),
@@ -132,7 +132,7 @@ _SPANS = tuple(
 )
 """Lengths of time, in minutes, by which a source may say when something is."""
 
-_SAME_TIME = re.compile(
+_SAME_TIME = regex(
     r"(?<!\w)(?:(?:same|usual) (?:time|hour)|(?:gleiche[rn]?|selbe[rn]?|ubliche[rn]?) (?:uhr)?zeit"
     r"|misma hora|hora de siempre|meme heure|ayni saat\w*|stessa ora|mesma hora"
     r"|(?:the )?rest (?:stays|remains|is the same)|everything else (?:stays|remains|is the same)"
@@ -160,7 +160,7 @@ _CORRECTION = (
     "|digo|quiero decir|mejor dicho|pardon|je veux dire|enfin|scusa|anzi|desculpa|pardon yok"
 )
 """With one of these a speaker takes back the day or the number just before."""
-_NOT = re.compile(
+_NOT = regex(
     r"(?<!\w)(?:not|nicht|no|non|pas|instead of|rather than|statt|en vez de|au lieu de)"
     rf" (?:(?:on|the|am|den|dem|der|el|la|le) )*{_DAY}"
     rf"|(?<!\w){_DAY}(?=[,.]? (?:(?:no|nein|non)(?:,|,? (?:{_CORRECTION}))|{_CORRECTION}|doch),?"
@@ -278,24 +278,22 @@ def _is_short(text: str) -> bool:
     return not content(" ".join(words))
 
 
-_REFUSES = re.compile(
-    r"\W*(?:(?:and|but|und|aber) )?(?:not|nicht|no (?:el|la|on)|pas|never|nie)(?!\w)"
-)
+_REFUSES = regex(r"\W*(?:(?:and|but|und|aber) )?(?:not|nicht|no (?:el|la|on)|pas|never|nie)(?!\w)")
 
 
 _CORRECTING = (
     f"{_CORRECTION}|mean|meant|instead|rather|actually|entschuldigung|meine?|meinte|doch|sondern"
     "|lieber|stattdessen|nein|quise decir|mejor|desole|plutot|yok|duzeltme|daha dogrusu"
 )
-_CORRECTS = re.compile(rf"(?<!\w)(?:{_CORRECTING}|no|non)(?!\w)|不对|不是|应该是|更正")
-_OF_DAYS = re.compile(
+_CORRECTS = regex(rf"(?<!\w)(?:{_CORRECTING}|no|non)(?!\w)|不对|不是|应该是|更正")
+_OF_DAYS = regex(
     rf"(?<!\w)(?:{WEEKDAY}|{MONTH}|(?:days?|tag|dia|jour|gun) (?:later|spater|despues|apres|sonra)"
     rf"|still|uhr|ach|oh|{_CORRECTING})(?!\w)|不对|不是|应该是|更正"
 )
 """Words of dates and of their corrections."""
 
 
-_IS_OFF = re.compile(
+_IS_OFF = regex(
     r"(?<!\w)(?:(?:is|are|was|'s) off|cancel\w*|instead|abgesagt|entfallt|fallt aus|statt\w*"
     r"|en vez|en lugar|se cancela|cancelad\w|annule\w*|au lieu|iptal|yerine)(?!\w)|取消|改到|而是"
 )
@@ -339,7 +337,7 @@ def _is_taken_back(number: numbers.Number, fact: ProposedFact) -> bool:
     return bool(number.readings & back) and not numbers.stands_in(number, kept)
 
 
-_SLIP = re.compile(
+_SLIP = regex(
     r"(?<![\w.,:/])(?P<name>[^\W\d]+ )?(?P<number>\d[\d.,]*)(?P<unit>(?: [^\W\d]+){0,3})"
     r"(?:,| -| \u2013| \.\.\.|\u2026)? (?:(?:no|non|nein|ah|ach|eh|euh|uh|er),? )?"
     rf"(?:{_CORRECTION}),? "
@@ -361,9 +359,7 @@ def _is_decade(number: numbers.Number, fact: ProposedFact) -> bool:
 
 
 _TENS = r"(?:(?:s|er|'?l[ae]r)(?!\w)|年代)"
-_DECADE = re.compile(
-    rf"(?<!his )(?<!her )(?<!my )(?<!your )(?<!their )(?<!\d)['\u2019]?(\d0){_TENS}"
-)
+_DECADE = regex(rf"(?<!his )(?<!her )(?<!my )(?<!your )(?<!their )(?<!\d)['\u2019]?(\d0){_TENS}")
 
 
 def _is_of_another_part(number: numbers.Number, fact: ProposedFact) -> bool:
@@ -395,7 +391,7 @@ _WORDS_OF_PART = 2
 """Fewest words that tell which part of a source a fact repeats."""
 
 
-_REPLACES = re.compile(
+_REPLACES = regex(
     r"(?<!\w)(?:make (?:it|that|them)|mach\w{0,2}|sagen wir|disons|mettons|facciamo|diciamo|hagamos"
     r"|digamos|que sean?|facamos|olsun) (?:(?:doch|lieber|nur) )?\d[\d.,]*"
     r"(?: (?:draus|daraus|then|please|instead|bitte|entonces|alors|allora|entao))?\W*$"
@@ -418,16 +414,16 @@ def _is_left_behind(number: numbers.Number, fact: ProposedFact) -> bool:
 
 
 _AMOUNT = r"(\d[\d.,]*)(?: ?[^\W\d]+| ?[€$£%])?"
-_CHANGE = re.compile(
+_CHANGE = regex(
     rf"(?:from|von|de|du|desde) {_AMOUNT} (?:up |down )?(?:to|auf|a|hasta) \d"
     r"|(\d[\d.,]*)'?[dt][ae]n \d|从 ?(\d[\d.,]*)[^\d\s]{0,4}到"
 )
 """An amount and the one that followed it."""
-_CHANGES = re.compile(
+_CHANGES = regex(
     r"(?<!\w)(?:rais|rais|rose|went|grew|fell|drop|cut|increas|chang|up |down |erhoh|st[ei]{1,2}g"
     r"|sank|senk|sub[ei]|baj|aument|augment|pass|mont|baiss|cik|dus|indir|yuksel)|[涨降升改加减]"
 )
-_NOW = re.compile(rf"(?<!\w)(?:{clock.NOW})(?!\w)|现在|目前|如今")
+_NOW = regex(rf"(?<!\w)(?:{clock.NOW})(?!\w)|现在|目前|如今")
 
 
 def _without_times(text: str) -> str:
@@ -436,7 +432,7 @@ def _without_times(text: str) -> str:
     return text
 
 
-_NAME = re.compile(r"(?<![\w.,])(?:[^\W\d_]{1,24}\d+\w*|\d{1,3}[a-f](?!\w))")
+_NAME = regex(r"(?<![\w.,])(?:[^\W\d_]{1,24}\d+\w*|\d{1,3}[a-f](?!\w))")
 """A name with a number, such as lukas88 or 4B."""
 
 
@@ -521,32 +517,32 @@ def _spans(fact: ProposedFact) -> set[float]:
     }
 
 
-_APART = re.compile(
+_APART = regex(
     rf"(?<!\w)(?:{clock.BEFORE}|{clock.AFTER}|between|apart|zwischen|vor|nach|entre|ara\w*)(?!\w)"
     r"|之前|之后|相隔|间隔"
 )
-_REMAINS = re.compile(
+_REMAINS = regex(
     r"(?<!\w)(?:remain\w*|left|ubrig\w*|bleib\w*|qued\w*|rest\w*|kal(?:ir|di|iyor)\w*)(?!\w)|剩"
 )
 _EACH = (
     r"(?= ?(?:€|eur|euros?|dollars?|pounds?|lira|tl|cents?|ct|kg|g|l|litres?|liter|litros)(?!\w))"
 )
-_TIMES = re.compile(
+_TIMES = regex(
     r"(?<![\d.,])(\d+(?:[.,]\d{1,2})?) ?(?:[x×@] ?|[^\W\d]+ (?:@|at|a|je|zu je|de a) ?)"
     rf"(?:[£€$] ?(\d+(?:[.,]\d{{1,2}})?)|(\d+(?:[.,]\d{{1,2}})?){_EACH})"
 )
 """So many at so much each."""
 
 
-_SCORE = re.compile(r"(?<![\d.,:/-])\d{1,2} ?[-:/] ?\d{1,2}(?![\d:/-]|[.,]\d)")
+_SCORE = regex(r"(?<![\d.,:/-])\d{1,2} ?[-:/] ?\d{1,2}(?![\d:/-]|[.,]\d)")
 _LARGE = 50
 """A product or quotient above this is no accident, even without a word of rates."""
-_HALF = re.compile(
+_HALF = regex(
     r"(?<!\w)(?:half(?! past)|halb\w*|halfte|mitad|(?<!y )medi[oa]|moitie|(?<!et )demi\w*"
     r"|yari\w*)(?!\w)|半"
 )
-_HALF_A = re.compile(r"(?<!\w)(?:half an?|halbe[nsr]?|medi[oa]|demi)[ -]([a-z]+)")
-_RATED = re.compile(
+_HALF_A = regex(r"(?<!\w)(?:half an?|halbe[nsr]?|medi[oa]|demi)[ -]([a-z]+)")
+_RATED = regex(
     r"(?<!\w)(?:per|each|apiece|je|pro|cada|par|chacune?|chaque|tanesi|tane|every|(?<!\d )times|mal"
     r"|stuck|por|adet|kisi basi)(?!\w)|(?<=\w) a (?=\d[\d.,]* ?(?:€|eur|kg|g|l|m|cm|km|$|[.,;]))"
     r"|(?<=\d) ?[x×] ?[£€$]?(?=\d)|@|每|各"
@@ -555,7 +551,7 @@ _RATED = re.compile(
 
 
 _AND = r"(?:,? (?:and|und|y|e|et|ve|ile|or|oder|o|ou|&|\+) |, | ?/ ?|[、和跟与])"
-_LIST = re.compile(
+_LIST = regex(
     rf"(?<![\w#'-])(?:[\w#'-]+(?: [\w#'-]+){{0,2}}{_AND}){{1,6}}[\w#'-]+"
     r"|[\u3400-\u9fff]+(?:[、和跟与][\u3400-\u9fff]+)+"
 )

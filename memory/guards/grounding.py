@@ -31,7 +31,7 @@ from memory.guards.mood import Mood
 from memory.guards.names import HeardNames, Name, bare, names_in
 from memory.guards.numbers import Number, comparable, numbers_in
 from memory.guards.reading import Clause, Evidence, ProposedFact, Source, whole
-from memory.text import depends_on_speaker
+from memory.text import depends_on_speaker, regex
 
 ENOUGH = 3
 """Fewest content words of a fact that is compared with what was said before."""
@@ -90,7 +90,7 @@ def is_plain(text: str) -> bool:
     return not text.rstrip().endswith((":", "\uff1a")) and _MARKUP.search(text) is None
 
 
-_MARKUP = re.compile(r"[{\[]\s*[\"{\[]|\"\s*:\s*[\"\[{\d]|[\"\]}]\s*,\s*\"")
+_MARKUP = regex(r"[{\[]\s*[\"{\[]|\"\s*:\s*[\"\[{\d]|[\"\]}]\s*,\s*\"")
 _NO_NAMES = word_set("dr mr mrs ms frau herr the der die das la le de del van von")
 
 
@@ -144,7 +144,7 @@ def _ungrounded_name(fact: ProposedFact) -> str | None:
 
 
 _ARTICLE = r"(?:(?i:the|der|die|das|den|dem|le|la|les|el|los|las|il|lo|gli) |[Ll]['\u2019])?"
-_TITLE = re.compile(rf"(?<!\d)[«“„\"]\s?{_ARTICLE}((?:[^\s«»“”„\"]+\s?){{1,5}})[»”“\"]")
+_TITLE = regex(rf"(?<!\d)[«“„\"]\s?{_ARTICLE}((?:[^\s«»“”„\"]+\s?){{1,5}})[»”“\"]")
 """A quotation of a few words, without its article."""
 
 
@@ -199,7 +199,7 @@ def _doers_of(deed: str, clause: Clause, people: Collection[str]) -> list[list[s
 _IS = r"(?:is|are|was|were|has been|wird|wurde|ist|war)"
 _WITH = r"(?<!\w)(?:with|and|like|mit|und|wie|avec|et|comme|con|y|como)"
 _BESIDE = r"(?<!\w)(?:by|von|par|por|with|mit|avec|con)"
-_I = re.compile(r"(?:i(?:m|ve|ll|d)?|ich|je|yo|ben)$|j(?:'|ai$)")
+_I = regex(r"(?:i(?:m|ve|ll|d)?|ich|je|yo|ben)$|j(?:'|ai$)")
 
 
 def _tells_of_kin(fact: ProposedFact) -> bool:
@@ -249,11 +249,11 @@ def _nearest(fact: ProposedFact) -> list[Clause]:
     return [one for count, one in near if count == best]
 
 
-_I_ANYWHERE = re.compile(
+_I_ANYWHERE = regex(
     r"(?<!\w)(?:i(?:'(?:m|ve|ll|d))?|me|my|ich|mein\w*|mir|mich|yo|mi|mis|je|mon|ma|mes|moi|ben"
     r"|bana|beni|benim)(?!\w)|(?<!\w)[jm]'|我(?!们)"
 )
-_SOMEBODY = re.compile(
+_SOMEBODY = regex(
     r"(?<!\w)(?:he|she|him|her|his|hers|they|them|their|er|sie|ihm|ihn|ihr\w{0,2}|ihnen|ella|ellas"
     r"|ellos|elle|elles|ils|lui|leur|o|onu|ona|onun)(?!\w)|[他她]"
 )
@@ -346,7 +346,7 @@ def _is_handed_over(fact: ProposedFact) -> bool:
     )
 
 
-_IT = re.compile(r"(?<!\w)(?:it|das|es|lo|la|le|onu|het|dat)(?!\w)")
+_IT = regex(r"(?<!\w)(?:it|das|es|lo|la|le|onu|het|dat)(?!\w)")
 _DENIED = "What it cites says that this is not so: keep the negation"
 
 
@@ -451,8 +451,8 @@ def not_left(text: str, old: Source, new: Source, called: Collection[str] = ()) 
     return None
 
 
-_NOW = re.compile(rf"(?<!\w)(?:{clock.NOW}|instead|stattdessen)(?!\w)|现在|目前|如今")
-_JOINS = re.compile(r"\s(?:and|und|y|e|et|ve)\s")
+_NOW = regex(rf"(?<!\w)(?:{clock.NOW}|instead|stattdessen)(?!\w)|现在|目前|如今")
+_JOINS = regex(r"\s(?:and|und|y|e|et|ve)\s")
 
 
 def _replaced(touched: Sequence[_Told], now: _Told, was: _Told) -> _Told:

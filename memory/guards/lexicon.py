@@ -19,6 +19,7 @@ from memory.text import (
     SENTENCE_END,
     WEEKDAY_NUMBERS,
     cached_by_text,
+    regex,
     sentences,
     stem,
 )
@@ -32,9 +33,9 @@ _PLAIN = str.maketrans(
     }
 )
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff"
-HAN = re.compile(f"[{_HAN}]")
-_OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u3040-\u30ff\uac00-\ud7af]")
-_WORD = re.compile(rf"[{_HAN}]|(?:(?![{_HAN}])[^\W\d_])+(?:'(?:(?![{_HAN}])[^\W\d_])+)?")
+HAN = regex(f"[{_HAN}]")
+_OTHER_SCRIPT = regex("[\u0370-\u1fff\u3040-\u30ff\uac00-\ud7af]")
+_WORD = regex(rf"[{_HAN}]|(?:(?![{_HAN}])[^\W\d_])+(?:'(?:(?![{_HAN}])[^\W\d_])+)?")
 
 
 @cached_by_text(4_096)
@@ -140,15 +141,13 @@ _SIGNS = {
     "pl": r"(?:ego|emu|ych|ami|ach|owi|sci|cie|ala|alem|uje)\b|sz|cz|rz|[ąćęłńśźż]|dz",
     "nl": r"(?:en|ij|lijk|heid|je|isch)\b|ij|aa|uu|oe|\bge|sch",
 }
-_COMPILED = {code: re.compile(signs) for code, signs in _SIGNS.items()}
+_COMPILED = {code: regex(signs) for code, signs in _SIGNS.items()}
 _OWN = {
-    "tr": re.compile(
-        r"(?<!\w)(?:[a-z\u00e7\u00f6\u00fc]+[\u011f\u015f\u0131]|[\u015f\u0131][a-z])\w*"
-    ),
-    "es": re.compile(r"[\u00bf\u00a1]|(?<!\w)[a-z]+\u00f1\w*"),
-    "de": re.compile(r"(?<!\w)[a-z\u00e4\u00f6\u00fc]+\u00df\w*"),
-    "pt": re.compile(r"(?<!\w)[a-z]+[\u00e3\u00f5]\w*"),
-    "pl": re.compile(r"(?<!\w)\w*[ąćęłńśźż]\w*"),
+    "tr": regex(r"(?<!\w)(?:[a-z\u00e7\u00f6\u00fc]+[\u011f\u015f\u0131]|[\u015f\u0131][a-z])\w*"),
+    "es": regex(r"[\u00bf\u00a1]|(?<!\w)[a-z]+\u00f1\w*"),
+    "de": regex(r"(?<!\w)[a-z\u00e4\u00f6\u00fc]+\u00df\w*"),
+    "pt": regex(r"(?<!\w)[a-z]+[\u00e3\u00f5]\w*"),
+    "pl": regex(r"(?<!\w)\w*[ąćęłńśźż]\w*"),
 }
 """Letters that no other known language has, in words that are no names."""
 _SIGN = 0.35
@@ -228,7 +227,7 @@ READ = ("en", "de", "es", "fr", "tr")
 _FEW = 4
 _KNOWN = 0.21
 """Least score for each word of a text in a language that is known."""
-_STRANGE, _STRANGERS = re.compile("[čšžđřěůőűșțăåøæð]"), 2
+_STRANGE, _STRANGERS = regex("[čšžđřěůőűșțăåøæð]"), 2
 """Letters that the known languages lack, and how many words with them make a text strange."""
 _CHINESE_FUNCTION = frozenset(
     "的了在是我有和就不人都一上也很到说要去你会着没看好自己这那他她它们个把被给跟与及之其而且或但对从向以为于啊吧呢吗哦嗯已经还又再才只最更这些那里么什"
@@ -258,7 +257,7 @@ def content(text: str, codes: tuple[str, ...] | None = None) -> tuple[str, ...]:
 
 
 _ELIDED = word_set("l d j n s c m t qu jusqu lorsqu puisqu")
-_RUNS = re.compile(rf"[{_HAN}]+|(?:(?![{_HAN}])[^\W\d_])+(?:'(?:(?![{_HAN}])[^\W\d_])+)?")
+_RUNS = regex(rf"[{_HAN}]+|(?:(?![{_HAN}])[^\W\d_])+(?:'(?:(?![{_HAN}])[^\W\d_])+)?")
 
 
 def alike(one: str, other: str) -> bool:
@@ -288,7 +287,7 @@ WEEKDAY_OF = {fold(name): number for name, number in WEEKDAY_NUMBERS.items()} | 
 """A Turkish Sunday alone is a market, too."""
 WEEKDAY = "|".join(sorted(WEEKDAY_OF, key=len, reverse=True))
 
-_OPEN = re.compile(
+_OPEN = regex(
     r"boxing day|epiphan|dreikonig|reyes(?! \w+ez)|heiligabend|nochebuena|nochevieja|toussaint"
     r"|easter|ostern|pascua|paques|paskalya|christmas|weihnacht|navidad|noel|xmas|bayram|ramazan"
     r"|ramadan|new year|neujahr|silvester|ano nuevo|nouvel an|yilbasi|春节|中秋|国庆|元旦|端午|清明"
@@ -305,11 +304,11 @@ def is_feast(digits: str) -> bool:
     return _OPEN.search(digits) is not None
 
 
-_END = re.compile(
+_END = regex(
     rf"{SENTENCE_END}|(?<=[。！？；;])[”」]?|\s[-\u2013\u2014]\s|(?<=[!?])(?=\w)"
     r"|(?<=[\U0001f300-\U0001faff])\s+(?=\w)"
 )
-_ORDINAL = re.compile(r"(?:^|\W)[0-3]?\d\.\s*$")
+_ORDINAL = regex(r"(?:^|\W)[0-3]?\d\.\s*$")
 
 
 @cached_by_text(2_048)

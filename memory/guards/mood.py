@@ -9,7 +9,7 @@ import re
 from enum import Enum
 
 from memory.guards.lexicon import fold
-from memory.text import cached_by_text
+from memory.text import cached_by_text, regex
 
 
 class Mood(Enum):
@@ -20,7 +20,7 @@ class Mood(Enum):
     REPORT = "report"
 
 
-_TAG = re.compile(
+_TAG = regex(
     r"[,;] ?(?:right|correct|yes|no|isn't it|understood|agreed|got it|clear|verstanden|klar"
     r"|entendido|claro|vale|compris|entendu|d'accord|capito|anlasildi mi|tamam mi|oder|gell|ne"
     r"|nicht wahr|verdad|no|cierto|n'est-ce pas"
@@ -38,7 +38,7 @@ def _by_language(table: str) -> dict[str, re.Pattern[str]]:
     for line in re.sub(r"\n[ ]+", "", table).strip().split("\n"):
         code, _, pattern = line.strip().partition(" ")
         edge = "" if code == "zh" else r"(?<!\w)"
-        made[code] = re.compile(f"{edge}(?:{pattern})" + ("" if code == "zh" else r"(?!\w)"))
+        made[code] = regex(f"{edge}(?:{pattern})" + ("" if code == "zh" else r"(?!\w)"))
     return made
 
 
@@ -127,7 +127,7 @@ tr soyl\w*|dedi|diyor\w*|anlat\w*|yazmis|yazdi
 zh 说|讲|告诉|认为|觉得
 """)
 _QUOTING = {
-    code: re.compile(pattern)
+    code: regex(pattern)
     for code, pattern in {
         "en": r"(?<!\bi )(?<!i've )(?<!\bwe )(?<!\w)(?:says?|said|tells|told|wrote(?! down)"
         r"|texted|thinks|believes|swears|swore|feels|figures|is (?:sure|convinced))"
@@ -205,7 +205,7 @@ def is_question(sentence: str) -> bool:
     return bool(re.search(r"[?？؟]\W*$", sentence)) and _TAG.search(fold(sentence)) is None
 
 
-_REQUEST = re.compile(
+_REQUEST = regex(
     r".{0,30}?\b(?:(?:can|could|would|will) you (?:please |kindly )?(?:(?:keep|bear) in mind"
     r"|remember|note(?: down)?|make a note|write down) that "
     r"|(?:kannst|könntest|würdest) du (?:dir )?(?:bitte )?merken, dass "
@@ -222,7 +222,7 @@ def without_request(sentence: str) -> str:
     return sentence[asks.end() :].rstrip("?!. ") if asks else sentence
 
 
-_REMINDS = re.compile(
+_REMINDS = regex(
     r"(?:(?<=^)|(?<=[.!,] ))(?:hi|hello|hey|hallo|hola|ciao|bonjour|salut|merhaba)(?=[ ,!])"
     r"|\b(?:(?:this|here) is (?:a|your) (?:gentle |friendly )?reminder(?: to| that)?"
     r"|(?:do(?:n't| not) forget|(?:please )?remember)(?: to| that)?|today|tonight"
@@ -296,7 +296,7 @@ def is_marked(fact: str, codes: tuple[str, ...]) -> bool:
     )
 
 
-_IN_MAY = re.compile(r"(?<=\w )May(?!\w)")
+_IN_MAY = regex(r"(?<=\w )May(?!\w)")
 
 
 def negates(text: str, codes: tuple[str, ...]) -> bool:
@@ -304,7 +304,7 @@ def negates(text: str, codes: tuple[str, ...]) -> bool:
     return _says(_NEGATIONS, _NOT_DENYING.sub(" ", fold(text)), codes)
 
 
-_NOT_DENYING = re.compile(
+_NOT_DENYING = regex(
     r"(?<!\w)(?:don't forget|do not forget|vergiss (?:bitte )?nicht|nicht vergessen"
     r"|if [\w ]{1,60} hadn't|no (?:te )?olvides|n'oublie[sz]? pas|unutma\w*"
     r"|(?:oh|ay|ach),? (?:no|nein|non)(?=\W*[.!,;])"

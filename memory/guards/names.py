@@ -23,7 +23,7 @@ from memory.guards.lexicon import (
     sentences_of,
     word_set,
 )
-from memory.text import cached_by_text
+from memory.text import cached_by_text, regex
 
 
 class Name(NamedTuple):
@@ -65,8 +65,8 @@ _COMMON = word_set(
     ingilizce almanca turk alman bey hanim
     """
 ) | {*MONTH_OF, *WEEKDAY_OF}
-_TOKEN = re.compile(r"[^\W\d_]+(?:[-'\u2019.&][^\W\d_]+)*")
-_HAN_NAME = re.compile(
+_TOKEN = regex(r"[^\W\d_]+(?:[-'\u2019.&][^\W\d_]+)*")
+_HAN_NAME = regex(
     "([\u4e00-\u9fff])(教授|老师|医生|大夫|先生|女士|师傅|经理|主任|护士|老板|太太|奶奶|爷爷|阿姨|叔叔|总|姐|哥|嫂|婶|叔|姨|伯|导|队)"
 )
 _HAN_SURNAMES = frozenset(
@@ -217,7 +217,7 @@ def _is_short_for(word: str, name: str) -> bool:
 
 _OPENING = 3
 """Longest word that opens a sentence and is no short form: "Car broke" says nothing of Carme."""
-_PET = re.compile(
+_PET = regex(
     r"(\w{3,}?)(?:ek|ka|ko|us|usz|ik|ie|y|i|tje|je|ke|chen|lein|i?to|i?ta|inho|inha|cik|cim|su)"
 )
 """A syllable of three letters or more with a diminutive ending."""
@@ -272,9 +272,9 @@ def mistaken(
     return None
 
 
-_ENDS = re.compile(r"[\"'”»)]*\s*[.!?\n]")
-_OPENS = re.compile(r"(?:^|[.!?\n:]\s*)[\u00a1\u00bf]?$")
-_WORDS = re.compile(r"[^\W_]+(?:['\u2019][^\W\d_]+)?")
+_ENDS = regex(r"[\"'”»)]*\s*[.!?\n]")
+_OPENS = regex(r"(?:^|[.!?\n:]\s*)[\u00a1\u00bf]?$")
+_WORDS = regex(r"[^\W_]+(?:['\u2019][^\W\d_]+)?")
 
 
 def _run(words: Sequence[str], slots: Collection[str]) -> list[str]:

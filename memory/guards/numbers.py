@@ -26,24 +26,23 @@ from memory.guards.lexicon import (
     alike,
     fold,
 )
+from memory.text import regex
 
-_TURKISH_CASE = re.compile(
+_TURKISH_CASE = regex(
     r"(?:'?(?:[yn]?[aeiu]|[dt][ae]n?|[yn]?[iu]n?|[lr][ae]r|s[ae]r|[ae]r|inci|uncu|nci|ncu"
     r"|s[iu]nd[ae]n?|si|su|yle))"
 )
-_WORD = re.compile(r"(?<![\w'])[^\W\d_]+(?:'[^\W\d_]+)?")
+_WORD = regex(r"(?<![\w'])[^\W\d_]+(?:'[^\W\d_]+)?")
 _CHINESE_DIGITS = dict(
     zip("零〇一二两俩三四五六七八九", (0, 0, 1, 2, 2, 2, *range(3, 10)), strict=True)
 )
 _CHINESE_SCALES = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
-_CHINESE = re.compile("[零〇一二两俩三四五六七八九十百千万亿]+")
-_CHINESE_PERCENT = re.compile(
+_CHINESE = regex("[零〇一二两俩三四五六七八九十百千万亿]+")
+_CHINESE_PERCENT = regex(
     "百分之([零〇一二两三四五六七八九十百\\d]+)(?:[点.]([零〇一二三四五六七八九\\d]+))?"
 )
-_PERCENT = re.compile(
-    r"(?<!\w)(?:por cien(?:to)?|pour cent|per cento?|por cento)(?!\w)", re.IGNORECASE
-)
-_NO_NUMBERS = re.compile(
+_PERCENT = regex(r"(?<!\w)(?:por cien(?:to)?|pour cent|per cento?|por cento)(?!\w)", re.IGNORECASE)
+_NO_NUMBERS = regex(
     "十分|(?:过|这|前)两天|千万(?=不|别|要|记)|万一|一(?:起|下|直|定|样|般|共|点|些|会|边|周|旦)"
 )
 
@@ -89,7 +88,7 @@ class _Word(NamedTuple):
         return self.written.isdigit()
 
 
-_TOKEN = re.compile(r"(?<![\w'\u2019])[^\W\d_]+(?:['\u2019][^\W\d_]+)?|\d+")
+_TOKEN = regex(r"(?<![\w'\u2019])[^\W\d_]+(?:['\u2019][^\W\d_]+)?|\d+")
 
 
 def _read(text: str, language: str, *, strict: bool) -> str:
@@ -138,10 +137,10 @@ def _in_name(first: _Word, behind: _Word, place: int) -> bool:
     return inside and titled and fold(behind.written) not in MONTH_OF
 
 
-_BEFORE_A_CAPITAL = re.compile(r"[.!?:;\n\u201c\u201e\"(]")
+_BEFORE_A_CAPITAL = regex(r"[.!?:;\n\u201c\u201e\"(]")
 """Signs behind which any word may begin with a capital."""
 _QUARTERS = frozenset(("cuarto", "cuarta", "quarto", "quarta"))
-_BEHIND_DIGIT = re.compile(r"\d $")
+_BEHIND_DIGIT = regex(r"\d $")
 
 
 def _chinese_percent(found: re.Match[str]) -> str:
@@ -234,7 +233,7 @@ def _plain(value: float) -> str:
     return f"{value:g}" if value < 1e6 else str(int(value))
 
 
-NUMBER = re.compile(
+NUMBER = regex(
     r"(?<!\bm)(?<!\bcm)(?:\d{1,3}(?:[ \u202f'\u2019]\d{3})+(?:[.,]\d\d?)?(?!\d)|\d+(?:[.,]\d+)*)"
 )
 
@@ -266,12 +265,12 @@ _UNITS: dict[str, tuple[str, float]] = {
     for names, factor in (row.rsplit("=", 1) for row in rows.split())
     for name in names.split("|")
 }
-_AFTER = re.compile(
+_AFTER = regex(
     r"\s*-?\s*(?:euro (?=cent))?([%°€$£₺¥]|m2(?!\w)|sq\.? ?m(?!\w)|square met\w+|metres? carres?"
     r"|metros? cuadrados?|(?![\u3400-\u9fff])[^\W\d_]+"
     r"|(?:分钟|小时|公里|千米|星期|公斤|毫升|厘米|公分|[个位只条]?[\u3400-\u9fff]))"
 )
-_BEFORE = re.compile(r"((?<!\d)(?<!\d )[%€$£₺¥]|(?:\b(?:eur|usd|gbp|chf|tl|yuzde)))\s?$")
+_BEFORE = regex(r"((?<!\d)(?<!\d )[%€$£₺¥]|(?:\b(?:eur|usd|gbp|chf|tl|yuzde)))\s?$")
 _SCALES = {
     **dict.fromkeys(("k", "tausend", "thousand", "mil", "mille", "bin", "tsd", "千"), 1e3),
     **dict.fromkeys(("million", "millionen", "mio", "millones", "millions", "milyon"), 1e6),
@@ -325,7 +324,7 @@ def _number(found: re.Match[str], text: str) -> Number:
     return Number(readings, unit, noun, found.start(), end, written, is_ordinal)
 
 
-_ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|[ei]?eme|[oa]|\u00ba|\u00aa)(?![\w.,])")
+_ORDINAL = regex(r"(?:st|nd|rd|th|er|re|[ei]?eme|[oa]|\u00ba|\u00aa)(?![\w.,])")
 
 
 def unit_of(word: str) -> tuple[str, float] | None:
@@ -358,15 +357,15 @@ def readings_of(written: str) -> frozenset[float]:
 
 
 _MIXED = (
-    (re.compile(r"((?<!\d)\d{1,9}|(?<!\w)(?:an|one|eine|une|una|bir)(?= )) ?"
+    (regex(r"((?<!\d)\d{1,9}|(?<!\w)(?:an|one|eine|une|una|bir)(?= )) ?"
                 r"(?:h|hr|hrs|hours?|stunden?|std|heures?|horas?|saat|小时)"
                 r"(?: (?:and|und|y|et) )? ?([0-5]?\d)(?!\d)"), ("time", 1.0), 3600.0, 60.0),
-    (re.compile(r"(?<!\d)(\d{1,9}) ?(?:m|min|minutes?|minuten|minutos|dakika|分钟?)"
+    (regex(r"(?<!\d)(\d{1,9}) ?(?:m|min|minutes?|minuten|minutos|dakika|分钟?)"
                 r" ?(?:and|und|y|et)? ?([0-5]?\d) ?(?:s(?!\w)|sec|sek|saniye"
                 r"|秒)"), ("time", 1.0), 60.0, 1.0),
-    (re.compile(r"(?<![\d.,])(\d{1,9}) (?:euros?|eur|€) (\d\d)(?![.,:]?\d| ?[%€a-z])"),
+    (regex(r"(?<![\d.,])(\d{1,9}) (?:euros?|eur|€) (\d\d)(?![.,:]?\d| ?[%€a-z])"),
      (CURRENCIES["euro"], 1.0), 1.0, 0.01),
-    (re.compile(r"(\d) ?(?:m|米) ?(\d\d)(?!\d)"), ("length", 1.0), 1.0, 0.01),
+    (regex(r"(\d) ?(?:m|米) ?(\d\d)(?!\d)"), ("length", 1.0), 1.0, 0.01),
 )  # fmt: skip
 
 
@@ -393,12 +392,12 @@ _HALF = (
     "and a half|and 1/2|y media?|et demie?|bucu[kg]|e mezz[oa]|e mei[ao]|个?半"
     "|and a quarter|y cuarto|et quart"
 )
-_HALVES = re.compile(
+_HALVES = regex(
     rf"(?<![\w.,])(\d{{1,9}}) ?(?:{_HALF})(?!\w)"
     rf"|(?<![a-z\d])((?:(\d{{1,9}}|{_ONES}) ?)?([a-z]+|[公小]?[斤里米天年时]) ?(?:and a half"
     r"|y media?|et demie?|and a quarter|半))(?!\w)|(?<!\w)(?:(bir)) bucuk"
 )
-_QUARTER = re.compile("quar|cuart")
+_QUARTER = regex("quar|cuart")
 
 
 def rounded(value: float) -> float:

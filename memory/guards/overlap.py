@@ -8,7 +8,6 @@ words of its sources, comes from that part.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple, TypeAlias
@@ -43,6 +42,7 @@ from memory.text import (
     cached_by_text,
     content_stems,
     name_key,
+    regex,
     says,
     sentences,
     stem,
@@ -69,8 +69,8 @@ COPIED_SHARE = 0.6
 OWN_SHARE = 0.5
 """Share of a text's terms in its sources (0..1) at which it is taken from them."""
 
-_ESCAPES = re.compile(r"\\[ntr]")
-_VALUES = re.compile(r"[\n{}\[\]|]+")
+_ESCAPES = regex(r"\\[ntr]")
+_VALUES = regex(r"[\n{}\[\]|]+")
 
 
 class Said(NamedTuple):
@@ -210,7 +210,7 @@ NEAR = 0.3
 MOSTLY = 0.5
 """The same where earlier words of the sources' speakers count, too."""
 
-_NUMBER = re.compile(r"\d+")
+_NUMBER = regex(r"\d+")
 
 
 def repeats(text: str, sources: Sequence[str], names: Collection[str] = ()) -> bool:
@@ -308,8 +308,8 @@ Codes: TypeAlias = tuple[str, ...]
 
 _OPPOSITES = frozenset(("un", "non", "dis", "in", "im"))
 
-_CLAUSE = re.compile(r"[;:,]\s+| (?:and|but|und|aber|y|pero|et|mais) ")
-_PART = re.compile(r"[;:]\s+")
+_CLAUSE = regex(r"[;:,]\s+| (?:and|but|und|aber|y|pero|et|mais) ")
+_PART = regex(r"[;:]\s+")
 
 
 def rewords(
@@ -440,7 +440,7 @@ def rests_on(speaker: str | None, record: Mapping[str, Any], owners: Collection[
     return [one for one in dict.fromkeys(names) if one and one not in owners]
 
 
-_SEVERAL = re.compile(" (?:and|or) ")
+_SEVERAL = regex(" (?:and|or) ")
 
 
 # Relations: which relations of two facts their words, speakers and times support.

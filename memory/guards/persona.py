@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from memory.guards.lexicon import may_be_english
+from memory.text import regex
 
 ERROR = "Content appears to reference assistant actions or identity"
 
@@ -32,10 +33,10 @@ _SELF = frozenset(
 )
 """Speaker names by which the assistant means itself."""
 
-_DETERMINER = re.compile(r"^(?:the|this|your|an?)\s+")
+_DETERMINER = regex(r"^(?:the|this|your|an?)\s+")
 _APOSTROPHE = "\N{RIGHT SINGLE QUOTATION MARK}"
 
-_PRONOUN = re.compile(
+_PRONOUN = regex(
     r"""(?<![\w'/-])
     (?: i'(?:m|ve|d|ll) | i(?!['.)]) | me | my | myself
       | we(?:'(?:re|ve|d|ll))? | us | our | ours | ourselves )
@@ -45,7 +46,7 @@ _PRONOUN = re.compile(
 
 _COUNTRY = "US"
 
-_NUMBERED = re.compile(
+_NUMBERED = regex(
     r"\b(?:act|part|chapter|phase|volume|book|war|class|type|level|tier|stage|section|title|"
     r"season|grade|vitamin|factor|group|category|appendix|article|figure|table|step|division|"
     r"block|zone|sector|schedule|exhibit)\s+$",
@@ -53,16 +54,16 @@ _NUMBERED = re.compile(
 )
 """After one of these nouns an "I" is a numeral."""
 
-_CAPITAL = re.compile(r" [A-Z\u00c0-\u00de]")
+_CAPITAL = regex(r" [A-Z\u00c0-\u00de]")
 """Behind "Me", as French lawyers are called: Me Laurent."""
 
-_QUOTED = re.compile(r'"[^"]*"|“[^”]*”')
+_QUOTED = regex(r'"[^"]*"|“[^”]*”')
 
-_AS_AN_AI = re.compile(
+_AS_AN_AI = regex(
     r"(?:^|[.!?,;:]\s*)as an ai\b(?!\s+\w*(?:engineer|researcher|student))", re.IGNORECASE
 )
 
-_COURTESY = re.compile(
+_COURTESY = regex(
     r"^\W*(?:(?:of course|sure|certainly|absolutely|no problem|my pleasure|well done)\b(?=\s*[,.!])"
     r"|thanks?(?: you)?(?: (?:so|very) much)?(?: for\b|\s*[,.!])|you're (?:very )?welcome\b"
     r"|(?:happy|glad|delighted) to (?:help|hear|assist)\b|(?:sorry|great|good) to hear\b"

@@ -27,6 +27,7 @@ from memory.guards.lexicon import (
 )
 from memory.guards.mood import Mood
 from memory.guards.numbers import Number
+from memory.text import regex
 
 
 class Source(NamedTuple):
@@ -49,7 +50,7 @@ class Clause(NamedTuple):
     at: str
 
 
-_CLAUSES = re.compile(
+_CLAUSES = regex(
     r"\s(?=so (?-i:[A-Z]|he|she|they|we|i\b))|\s(?=and (?:i|we|he|she|they)\b|und (?:ich|wir|er)\b"
     r"|y yo\b|et (?:je|j'|on|nous|il|elle)\b)|[;\u2014()，；：]|(?<!\d)\u2013"
     r"|[\u2013,:](?!\d)|\s-\s|\u2192"
@@ -61,13 +62,13 @@ _CLAUSES = re.compile(
 """Where a sentence is cut into clauses: before "and I" or "so she", at dashes, brackets and colons
 that stand in no number, and before but, because and though."""
 
-JOINERS = re.compile(
+JOINERS = regex(
     r"\s(?:and|und|y|e|et|ve|en|so|then|daher|also|deshalb|donc|entonces)\s|所以|就(?=不|没)",
     re.IGNORECASE,
 )
 """Words that join two statements in one clause."""
 
-_POSSESSIVE = re.compile("['\u2019]s?$")
+_POSSESSIVE = regex("['\u2019]s?$")
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ def in_all_digits(text: str) -> list[str]:
     return list(dict.fromkeys(numbers.in_digits(text, code) for code in codes))
 
 
-_AGREES = re.compile(
+_AGREES = regex(
     r"\W*(?:yes|yep|yeah|yup|sure|ok(?:ay)?|please do|go (?:ahead|for it)|do (?:it|that)|agreed"
     r"|done|deal|perfect|of course|fine|works for me|sounds good|no problem|ja|jo|klar|gern\w*"
     r"|passt|einverstanden|mach (?:das|es)|geht klar|si|vale|claro|de acuerdo|hecho|perfecto|oui"
@@ -236,7 +237,7 @@ def consents(text: str) -> bool:
     )
 
 
-_BUT = re.compile(
+_BUT = regex(
     r"(?<!\w)(?:but|if|unless|aber|wenn|falls|pero|si no|mais|ama|fakat|eger)(?!\w)|但|如果|不"
 )
 """Words that take back or restrict an agreement."""
@@ -276,7 +277,7 @@ def _stated(parts: list[str]) -> list[str]:
 
 
 _WORDS_STATED = 3
-_ASKS = re.compile(
+_ASKS = regex(
     r"(?:(?:and|so|but|und|aber|y|pero|et|mais) )?(?:(?:could|can|would|will|may|shall)"
     r" (?:i|you|we|any|some)\w*|kannst du|kann ich|konnt\w+ (?:du|ihr|ich)|puede[sn]?|podri\w+"
     r"|peux-tu|pourr\w+)(?!\w)"
@@ -304,12 +305,12 @@ def _moods_of_sentence(text: str, codes: tuple[str, ...]) -> frozenset[Mood]:
     return frozenset(found)
 
 
-_REASON = re.compile(
+_REASON = regex(
     r"(?<!\w)(?:because|since|weil|denn|porque|parce que|perche|çünkü|cunku)(?!\w)|因为", re.I
 )
-_YEAR = re.compile(r"(?<![\w.,€$£-])(?:19|20)\d\d(?![\w€]|[.,:]\d| ?(?:eur|tl|usd|kg|m\b))")
+_YEAR = regex(r"(?<![\w.,€$£-])(?:19|20)\d\d(?![\w€]|[.,:]\d| ?(?:eur|tl|usd|kg|m\b))")
 """A year, and no amount or measure."""
-_MAY = re.compile(
+_MAY = regex(
     r"(?<!in )(?<!of )(?<!by )(?<!on )(?<!mid )(?<!from )(?<!until )(?<!till )(?<!since )"
     r"(?<!early )(?<!late )(?<!next )(?<!last )(?<!this )(?<!\d )(?<![.-])(?<!th )\bmay\b"
     r"(?!['.] | \d)|\bmay(?= (?:not|be|have|only) )|\bMay(?= I )"
@@ -501,14 +502,14 @@ def is_of_another(new: str, old: str) -> bool:
     return False
 
 
-_READ_WORD = re.compile(r"[^\W_]+")
+_READ_WORD = regex(r"[^\W_]+")
 _SLOT = 2
 """Most words that stand in place of others and name another thing."""
 _FROM_NOW = word_set(
     "now jetzt nun ahora maintenant desormais adesso ora nu agora artik simdi sada"
 )
 """Words in front of what is new."""
-_DAY_OR_NUMBER = re.compile(rf"\d.*|{WEEKDAY}|{MONTH}")
+_DAY_OR_NUMBER = regex(rf"\d.*|{WEEKDAY}|{MONTH}")
 
 
 def _names_a_thing(words: Sequence[str], may_be_new: bool) -> bool:

@@ -34,7 +34,7 @@ from memory.records import (
 from memory.settings import Audience, Settings
 from memory.state import State
 from memory.storage import count_items, list_items
-from memory.text import asks
+from memory.text import asks, regex
 
 SYSTEM = "system"
 """Sender or channel of events that no person caused: notices, sensors, the world itself."""
@@ -87,12 +87,12 @@ TRUST: Mapping[SourceType, float] = {
 _BASE, _DIRECT, _MENTION = 2, 3, 2
 _HIGHEST_BONUS = 2
 _HIGHEST = 10
-_WORD = re.compile(r"\w+")
+_WORD = regex(r"\w+")
 
 AT = r"(?<![\w@/.+-])@"
 """The `@` of a mention, not of an e-mail address or a link."""
 
-_MENTIONED = re.compile(rf"{AT}\w")
+_MENTIONED = regex(rf"{AT}\w")
 _BEFORE = r"(?<!\w)(?<!\w['\u2019-])"
 _AFTER = r"(?!\w|-\w|['\u2019](?!s\b)\w)"
 _GOAL_WORDS = frozenset({"goal", "goals"})

@@ -8,7 +8,6 @@ refused: to a provider some, such as `tool_result`, mean more than words or medi
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -32,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from memory.errors import InputError
 from memory.records import Event, is_reflection
-from memory.text import approximate_tokens, calibrated, encodable, once_per_message
+from memory.text import approximate_tokens, calibrated, encodable, once_per_message, regex
 
 MAX_TEXT = 100_000
 
@@ -150,7 +149,7 @@ _OF_MEDIA = (
 _STRUCTURED = ("image_url", "input_audio", "file", "source", "metadata")
 """Keys whose value may be an object; other keys hold a string or a number."""
 
-_KEY = re.compile(r"[\w-]{1,64}")
+_KEY = regex(r"[\w-]{1,64}")
 
 
 def check_block(block: Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ from pydantic import BeforeValidator
 
 from memory.messages.trust import as_data, unescaped
 from memory.records import EntityProfile, Fact, Goal, JournalEntry, Observation, RecallHit
-from memory.text import one_line, shortened, shown_day, shown_time
+from memory.text import one_line, regex, shortened, shown_day, shown_time
 
 TICK = "[autonomous tick]"
 """First words of the message that sets off a tick without an event."""
@@ -54,34 +54,34 @@ DISPUTED, PAST, INFERENCE = " (disputed)", " (no longer holds)", " (an inference
 DOUBTFUL = " (in doubt)"
 """Marks of a memory, behind its speaker."""
 
-_DATED = re.compile(
+_DATED = regex(
     r"^(?:- )?\[(?P<id>[^\]]+)\] (?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?"
     r"(?P<at>\d{4}-\d{2}-\d{2}(?: \d{2}:\d{2}(?= )|\S*)) "
     r"(?:(?P<who>[^:]{1,60}): )?(?P<text>.*)$"
 )
-_SHOWN = re.compile(
+_SHOWN = regex(
     r"^- (?:\[(?P<id>[^\]]+)\] )?(?P<at>[A-Z][a-z]{2} \d{4}-\d{2}-\d{2}(?: \d{2}:\d{2})?) "
     r"(?:(?P<who>[^:]{1,60}): )?(?P<text>.*)$"
 )
-_GOAL = re.compile(
+_GOAL = regex(
     r"^(?P<indent> *)- (?P<id>\S+) \[(?P<priority>\w+)\] (?P<text>.*) "
     r"\((?P<status>\w+), (?P<progress>\d+)%\)$"
 )
-_ACTIVE = re.compile(r"^Active project: (?P<key>.+?) - (?P<summary>.*)$")
-_OTHER = re.compile(r"^- (?P<key>.+?) \((?P<status>\w+)\): (?P<summary>.*)$")
-_REMEMBERED = re.compile(r"^- (?:fact|pattern): (?P<text>.*)$")
-_ENTITY = re.compile(r"^Entity \[(?P<id>[^\]]+)\] (?P<name>.*)$")
-_TURN = re.compile(r"^(?P<role>\w+)(?: \((?P<name>[^)]*)\))?: (?P<text>.*)$")
-_PAGE_LINE = re.compile(
+_ACTIVE = regex(r"^Active project: (?P<key>.+?) - (?P<summary>.*)$")
+_OTHER = regex(r"^- (?P<key>.+?) \((?P<status>\w+)\): (?P<summary>.*)$")
+_REMEMBERED = regex(r"^- (?:fact|pattern): (?P<text>.*)$")
+_ENTITY = regex(r"^Entity \[(?P<id>[^\]]+)\] (?P<name>.*)$")
+_TURN = regex(r"^(?P<role>\w+)(?: \((?P<name>[^)]*)\))?: (?P<text>.*)$")
+_PAGE_LINE = regex(
     r"^(?:- |  or )\[(?P<id>[^\]]+)\] (?P<text>.*) \((?:(?P<who>[^()]{1,60}), )?"
     r"(?P<at>[A-Z][a-z]{2} \d{4}-\d{2}-\d{2})(?:, [a-z ]+)?\)$"
 )
-_CLAIM = re.compile(
+_CLAIM = regex(
     r"(?:- |or |rests on )?(?:\[(?P<ids>[^\]]+)\]:? ?)?(?P<text>.*?)"
     r"(?: \((?:[^()]{1,60}, )?(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}(?:, [a-z ]+)?\))?",
     re.DOTALL,
 )
-_GOAL_TO_SPLIT = re.compile(r"^Goal: (?P<text>.+)$", re.MULTILINE)
+_GOAL_TO_SPLIT = regex(r"^Goal: (?P<text>.+)$", re.MULTILINE)
 
 
 class DatedLine(NamedTuple):
@@ -353,9 +353,9 @@ _LONGEST_CITED = 40
 _MOST_WORDS = 3
 """Words before a number, such as `journal entry 3`."""
 
-_LINE = re.compile(r"\[#?(\d+)\]")
-_NUMBERS = re.compile(r"[\d\s,;#()\[\]\"']+")
-_WORD = re.compile(r"\w+")
+_LINE = regex(r"\[#?(\d+)\]")
+_NUMBERS = regex(r"[\d\s,;#()\[\]\"']+")
+_WORD = regex(r"\w+")
 _AROUND = " \t\r\n[](){}<>\"'`*#."
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 
-from memory.text import shortened
+from memory.text import regex, shortened
 
 MALFORMED = "malformed_arguments"
 """Key in the arguments of a call that cannot be run: what is wrong with them, for the model."""
@@ -79,10 +79,9 @@ def _unusable(call: InvalidToolCall) -> ToolCall:
     return ToolCall(name=name[:64], args={MALFORMED: told}, id=call.get("id"), type="tool_call")
 
 
-_OPENING = re.compile(r"<(think|thinking|thought|reasoning)>", re.IGNORECASE)
-_LONE = re.compile(
-    r"</(?:think|thinking|thought|reasoning)>[ \t]*\n|^[ \t]*</(?:think|thinking)>\s*\Z",
-    re.IGNORECASE | re.MULTILINE,
+_OPENING = regex(r"<(think|thinking|thought|reasoning)>", re.IGNORECASE)
+_LONE = regex(
+    r"(?im)</(?:think|thinking|thought|reasoning)>[ \t]*\n|^[ \t]*</(?:think|thinking)>\s*\Z"
 )
 
 
@@ -123,12 +122,11 @@ def _in_code(text: str, begin: int, at: int) -> bool:
     return text.count("```", begin, at) % 2 == 1 or line.count("`") % 2 == 1
 
 
-_DOUBTFUL = re.compile(
+_DOUBTFUL = regex(
     # Where JSON, a block of it, or a tag of calls begins.
-    r"(?:^|\n)\s*[\[{]|```\s*(?:json|tool)|```\s*[\[{]|<\|?(?:tool_|function)|\[TOOL_CALLS"
+    r"(?i)(?:^|\n)\s*[\[{]|```\s*(?:json|tool)|```\s*[\[{]|<\|?(?:tool_|function)|\[TOOL_CALLS"
     # What may become that: the text ends in the middle of such a mark.
-    r"|`{1,3}\w*\s*\Z|<[/|]?\w*\Z|\[\w*\Z",
-    re.IGNORECASE,
+    r"|`{1,3}\w*\s*\Z|<[/|]?\w*\Z|\[\w*\Z"
 )
 
 
@@ -156,7 +154,7 @@ def json_values(text: str) -> Iterator[Any]:
 
 _NAMES = ("name", "tool", "tool_name", "function", "action")
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "action_input")
-_TAG = re.compile(r"<\|?(?:tool_calls?|function_calls?)\b|<function=|\[TOOL_CALLS\]", re.IGNORECASE)
+_TAG = regex(r"<\|?(?:tool_calls?|function_calls?)\b|<function=|\[TOOL_CALLS\]", re.IGNORECASE)
 
 
 def calls_in(value: Any) -> Iterator[tuple[str, Any]]:

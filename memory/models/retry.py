@@ -40,7 +40,7 @@ from memory.errors import (
 )
 from memory.settings import Deployment
 from memory.telemetry import named
-from memory.text import error_without_secrets, safe
+from memory.text import error_without_secrets, regex, safe
 
 T = TypeVar("T")
 
@@ -158,7 +158,7 @@ _SETS_NAME: dict[Kind, str] = {
     "embedder": "CIRCADIAN_EMBEDDER (or --embedder)",
 }
 _ADDRESSES = ("openai_api_base", "azure_endpoint", "anthropic_api_url", "base_url", "endpoint_url")
-_ENDPOINT = re.compile(r"/(?:chat/completions|completions|embeddings|responses|v1/messages)/?\Z")
+_ENDPOINT = regex(r"/(?:chat/completions|completions|embeddings|responses|v1/messages)/?\Z")
 
 
 @dataclass(frozen=True)
@@ -244,18 +244,17 @@ _UNREACHED = {
 }
 """Exception types for an address where nobody answers, that does not exist, or is no address."""
 
-_PAGE = re.compile(r"<!doctype html|<html[\s>]", re.IGNORECASE)
+_PAGE = regex(r"(?i)<!doctype html|<html[\s>]")
 
-_NO_STREAM = re.compile(r"no generation chunks were returned|no generations found in stream", re.I)
+_NO_STREAM = regex(r"(?i)no generation chunks were returned|no generations found in stream")
 """LangChain's error for a web page in place of a stream: it holds no chunk."""
 
-_OVERFLOW = re.compile(
-    r"context_length_exceeded|exceed_context_size|contextwindowexceeded|maximum context length"
+_OVERFLOW = regex(
+    r"(?i)context_length_exceeded|exceed_context_size|contextwindowexceeded|maximum context length"
     r"|context (?:length|window|size|limit)[^.]{0,60}exceed|exceed[^.]{0,60}context"
     r"|(?:prompt|input|request)(?: is)? too (?:long|large)[^.]{0,60}(?:token|context|maximum)"
     r"|prompt is too long|input is too long|too many (?:input |prompt )?tokens"
-    r"|input tokens? exceed|reduce the length of the (?:messages|prompt|input)",
-    re.IGNORECASE,
+    r"|input tokens? exceed|reduce the length of the (?:messages|prompt|input)"
 )
 
 

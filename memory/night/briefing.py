@@ -6,7 +6,6 @@ Store namespace (below `(user, thread)`): `briefing` "shown" -> {night}.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from itertools import starmap
@@ -33,7 +32,7 @@ from memory.records import (
 from memory.settings import Settings
 from memory.state import State
 from memory.storage import write_batch
-from memory.text import days_named, local, one_line, says, shown_day
+from memory.text import days_named, local, one_line, regex, says, shown_day
 
 BRIEFING, SHOWN = "briefing", "shown"
 
@@ -193,10 +192,10 @@ def _is_on(day: date, fact: Fact, zone: tzinfo) -> bool:
     return day in stated or day not in denied or not instead
 
 
-_INSTEAD = re.compile(
+_INSTEAD = regex(
     r"\b(?:instead|rather|sondern|stattdessen|sino|en vez|en lugar|plutôt|au lieu|yerine)\b|而是"
 )
-_PARTS = re.compile(r"[;,.] | (?:because|but|weil|aber|porque|pero|parce|mais|çünkü|ama) ")
+_PARTS = regex(r"[;,.] | (?:because|but|weil|aber|porque|pero|parce|mais|çünkü|ama) ")
 
 ALIKE = 0.5
 """Share of the words of the shorter of two texts that say the same of a day, dates aside."""

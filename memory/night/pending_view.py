@@ -7,7 +7,6 @@ which applies nothing, sees the same as a night. Facts are keyed by operation id
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -23,7 +22,7 @@ from memory.entities import Subject
 from memory.facts import Listing, Row, SemanticMemory, Vector
 from memory.operations import apply, dependents_of, fact_from, facts_after
 from memory.records import EntityProfile, Fact, FactDraft, Operation, Scope, part_id, with_values
-from memory.text import term_set
+from memory.text import regex, term_set
 
 MEANING, WORDS, NAMES, TIME = 0.5, 0.3, 0.1, 0.1
 """Weights of similarity in meaning, shared words, shared names and nearness in time."""
@@ -34,7 +33,7 @@ DEPTH = 4
 MOST_WORDS = 8
 """Words of a fact in the search for its neighbours. The ranking weighs all shared words."""
 
-_WORD = re.compile(r"\w+")
+_WORD = regex(r"\w+")
 
 RECENT = 2_000
 """Facts that a night reads: of those last written, of each busy entity, of all others together. A

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
@@ -41,7 +40,7 @@ from memory.records import (
     part_id,
     settle_fact,
 )
-from memory.text import content_stems, name_key, says, shortened
+from memory.text import content_stems, name_key, regex, says, shortened
 
 Relation = Literal["relates", "duplicates", "supersedes", "contradicts", "depends_on"]
 
@@ -370,7 +369,7 @@ def _not_of(text: str, fact: Fact, by: Fact) -> str | None:
     )
 
 
-_NUMBER = re.compile(r"\d+")
+_NUMBER = regex(r"\d+")
 
 
 def _remaining(text: str, of: Fact, by: Fact, now: str) -> list[Operation]:

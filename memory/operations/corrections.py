@@ -6,7 +6,6 @@ its first change to after its last.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from datetime import datetime
 from typing import Any, cast
@@ -33,7 +32,7 @@ from memory.records import (
     supersede_fact,
 )
 from memory.storage import list_items, write_batch
-from memory.text import says
+from memory.text import regex, says
 
 CORRECTING = "correcting"
 
@@ -156,7 +155,7 @@ def _about(old: Fact, said: str) -> list[str]:
     return list(dict.fromkeys([*kept, *new]))
 
 
-_NAME = re.compile(r"(?<=[\w,;] )[^\W\d_a-z][\w-]+")
+_NAME = regex(r"(?<=[\w,;] )[^\W\d_a-z][\w-]+")
 """A word with a capital letter that begins no sentence."""
 
 

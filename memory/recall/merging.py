@@ -52,7 +52,7 @@ ALIKE, ALIKE_SHARE = 3, 1 / 3
 """What another memory needs to tell a newer value: terms of the query (all, if there are fewer),
 and a share of those that the best memory has."""
 
-HOW = frozenset(terms("many much often long old"))
+HOW = frozenset(["many", "much", "often", "long", "old"])
 """Terms that name the kind of a wanted value, and not its subject."""
 
 HAIR = 1e-6

@@ -30,6 +30,7 @@ from memory.text import (
     about_self,
     asks,
     figures,
+    regex,
     sentences,
     tells_amount,
     term_set,
@@ -103,7 +104,7 @@ OF_DAY = 0.1
 FITS, JUDGED = 0.25, 30
 """Share of the best certainty from which a memory fits by itself, and how many are judged so."""
 
-ASKED_FOR = re.compile(r"\b(?:which|what|how(?: many| much)?) ([\w'-]+)", re.IGNORECASE)
+ASKED_FOR = regex(r"(?i)\b(?:which|what|how(?: many| much)?) ([\w'-]+)")
 """What a question asks for: "which airline", "how old"."""
 
 HOURLY_DECAY = 0.995
@@ -523,9 +524,7 @@ def _only_asks(row: Row) -> bool:
     return all(map(asks, sentences(text)))
 
 
-_KEEP = re.compile(
-    r"\b(?:remember|note|save|keep|merken|merke?|notier\w*) (?:that|dir|down|,|dass)\b", re.I
-)
+_KEEP = regex(r"(?i)\b(?:remember|note|save|keep|merke?n?|notier\w*) (?:that|dir|down|,|dass)\b")
 """Words of a request that tells what to keep: "Can you remember that the code is 4711?"."""
 
 

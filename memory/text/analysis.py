@@ -17,20 +17,20 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from memory.text.clock import MONTHS
-from memory.text.words import STOP_WORDS, bare, cached_by_text, says, stem
+from memory.text.words import STOP_WORDS, bare, cached_by_text, regex, says, stem
 
 _NAMES = [name.lower() for name in MONTHS]
 _MONTH = "|".join([*_NAMES, *(name[:3] for name in _NAMES), "sept"])
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
-_ISO = re.compile(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b")
+_ISO = regex(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b")
 
-_WRITTEN = re.compile(
+_WRITTEN = regex(
     rf"(?:\b{_DAY}(?: of)? )?\b({_MONTH})\b\.?(?:,? {_DAY}\b(?!\d))?(?:,? (\d{{4}}))?\b",
     re.IGNORECASE,
 )
 
-_BEFORE_MAY = re.compile(r"\b(?:in|of|during|since|until|till|by|before|after|last|this|next) $")
-_YEAR = re.compile(r"\b((?:19|20)\d\d)\b")
+_BEFORE_MAY = regex(r"\b(?:in|of|during|since|until|till|by|before|after|last|this|next) $")
+_YEAR = regex(r"\b((?:19|20)\d\d)\b")
 
 NEAR = 5.0
 """Distance in days at which closeness falls to 1/e."""
@@ -109,18 +109,18 @@ _MARKS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670\u0900-
 _SYMBOLS = "\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
 """Emoji and the like, each of which is a word."""
 
-_PIECE = re.compile(
+_PIECE = regex(
     rf"[{_UNSPACED}]+|[{_SYMBOLS}]|(?:(?![{_UNSPACED}])(?:[^\W_]|[{_MARKS}]))+(?:['\u2019][a-z]+)?"
 )
 
-_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
-_ACCENTS = re.compile("[\u0300-\u036f]")
-_QUESTION = re.compile(r"[?\uff1f\u061f\u037e][\s\"'\u201d\u2019)\]]*$")
+_IS_UNSPACED = regex(rf"[{_UNSPACED}]")
+_ACCENTS = regex("[\u0300-\u036f]")
+_QUESTION = regex(r"[?\uff1f\u061f\u037e][\s\"'\u201d\u2019)\]]*$")
 
-_ASIDE = re.compile(r"\s*\[[^\[\]]*\]\s*$")
+_ASIDE = regex(r"\s*\[[^\[\]]*\]\s*$")
 """A bracket at the end of a text, such as a picture's caption."""
 
-_SELF = re.compile(
+_SELF = regex(
     r"\b(?:i|me|my|mine|myself|we|our|ours|ich|mich|mir|meine?[mnrs]?|wir|unsere?[mnrs]?"
     r"|yo|mis?|nosotr[oa]s|je|moi|mes|nous|eu|meu|minha)\b(?!-)",
     re.IGNORECASE,
@@ -133,7 +133,7 @@ _OFTEN = 0.04
 _READ = 1_000
 """Characters at the beginning of a text that tell whether it is about its speaker."""
 
-_PAST = re.compile(
+_PAST = regex(
     r"\bused to\b|\bno longer\b|\bnot any ?more\b|\bany ?more\b|\bpreviously\b|\bformer(?:ly)?\b"
     r"|\bback then\b|\bin the past\b|\bbefore[.?!]*$"
     r"|\b(?:was|were|did|had)\b.*\bbefore\b|\bdid(?:n['\u2019]?t)?\b.*\buse to\b"
@@ -141,7 +141,7 @@ _PAST = re.compile(
     re.IGNORECASE,
 )
 
-_SEVERAL = re.compile(
+_SEVERAL = regex(
     r"\bhow (?:many|often)\b|\bwhat (?:all|are|were|other|kinds?|types?|sorts?)\b"
     r"|^(?:what|which) (?:\w+ ){0,2}\w{3,}[^su]s\b|\b(?:both|share|common|different|various)\b"
     r"|\bha(?:s|ve)\b",
@@ -151,42 +151,42 @@ _SEVERAL = re.compile(
 
 _WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _ONE_TO_TEN = "one|two|three|four|five|six|seven|eight|nine|ten"
-_WHEN = re.compile(r"\bwhen\b|\bhow long\b|\bwhat (?:date|day|month|year|time)\b", re.IGNORECASE)
-_TIMES = re.compile(
+_WHEN = regex(r"\bwhen\b|\bhow long\b|\bwhat (?:date|day|month|year|time)\b", re.IGNORECASE)
+_TIMES = regex(
     rf"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|recently|just|{'|'.join(_NAMES)}"
     rf"|{_WEEKDAY}|(?:week(?:end)?|month|year)s?"
     r"|this (?:morning|spring|summer|fall|autumn|winter)|\d{4})\b",
     re.IGNORECASE,
 )
-_HOW_MANY = re.compile(r"\bhow (?:many|much|often|old)\b", re.IGNORECASE)
-_NUMBERS = re.compile(rf"\b(?:\d+|{_ONE_TO_TEN}|once|twice|several|couple|dozen)\b", re.IGNORECASE)
+_HOW_MANY = regex(r"\bhow (?:many|much|often|old)\b", re.IGNORECASE)
+_NUMBERS = regex(rf"\b(?:\d+|{_ONE_TO_TEN}|once|twice|several|couple|dozen)\b", re.IGNORECASE)
 
-_ANY_NUMBER = re.compile(
+_ANY_NUMBER = regex(
     rf"\d|\b(?:{_ONE_TO_TEN}|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
     r"(?:-\w+)?|hundreds?|thousands?|once|twice|both|several|couple|dozens?|half|none|nobody)\b",
     re.IGNORECASE,
 )
-_MONEY = re.compile(
+_MONEY = regex(
     r"\d|[€$£¥]|\b(?:euros?|dollars?|pounds?|quid|bucks?|cents?|pence|lira|francs?|free)\b",
     re.IGNORECASE,
 )
-_ASKS_HOW_MUCH = re.compile(r"\bhow (?:many|much|old)\b", re.IGNORECASE)
-_ASKS_FOR_MONEY = re.compile(
+_ASKS_HOW_MUCH = regex(r"\bhow (?:many|much|old)\b", re.IGNORECASE)
+_ASKS_FOR_MONEY = regex(
     r"\bhow much\b.*\b(?:costs?|pays?|paid|price|charges?|charged|earns?|earned|owe[sd]?|spen[dt]"
     r"|transfer|worth|bring in|bill(?:ed)?)\b",
     re.IGNORECASE,
 )
 
-_NOW = re.compile(
+_NOW = regex(
     r"\bhow (?:many|much|often|long|old)\b|\bwhen\b"
     r"|\bwh(?:at|ich)(?:'s| \w+)? (?:is|are|am|do|does|should|have|has|will|can)\b",
     re.IGNORECASE,
 )
-_NOT_NOW = re.compile(r"\b(?:did|was|were|had|between)\b", re.IGNORECASE)
+_NOT_NOW = regex(r"\b(?:did|was|were|had|between)\b", re.IGNORECASE)
 
 _VALUE = rf"\b(?:\d|(?:{_ONE_TO_TEN}|twelve|twenty|thirty|forty|fifty|{_WEEKDAY})\b)"
-_TELLS_VALUE = re.compile(_VALUE, re.IGNORECASE)
-_NEW_VALUE = re.compile(
+_TELLS_VALUE = regex(_VALUE, re.IGNORECASE)
+_NEW_VALUE = regex(
     r"\b(?:now|new(?:ly)?|recently|instead|actually|correction|reached|total|rescheduled|moved"
     r"|postponed|delayed|shifted|pushed|changed|updated|adjusted|revised|switched|extended|increased"
     r"|decreased|reduced|grown|grew|risen|rose|dropped|raised|lowered|improved|boosted|expanded"
@@ -304,7 +304,7 @@ def _amount_asked(text: str) -> Literal["number", "money"] | None:
     return "money" if _ASKS_FOR_MONEY.search(text) else "number"
 
 
-_HOW = re.compile(r"\bhow (?:much|many)\b", re.IGNORECASE)
+_HOW = regex(r"\bhow (?:much|many)\b", re.IGNORECASE)
 """Words that say what kind of answer is wanted, and not what the answer is about."""
 
 
@@ -358,7 +358,7 @@ def _terms_of(piece: str) -> Sequence[str]:
 
 # Small talk: greetings, thanks and the like, which tell nothing and ask for nothing.
 
-_SPOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_SPOKEN = regex(r"[^\W_]+(?:'[^\W_]+)?")
 
 _PHRASES = r"""
     (?:hi|hey|hello|hiya|howdy|greetings)(?: (?:there|again|all|everyone|everybody))?
@@ -376,21 +376,20 @@ _PHRASES = r"""
 """
 
 _PHRASE = f"(?:{'|'.join(line.strip() for line in _PHRASES.strip().splitlines())})"
-_ONLY_PHRASES = re.compile(f"{_PHRASE}(?: {_PHRASE})*")
+_ONLY_PHRASES = regex(f"{_PHRASE}(?: {_PHRASE})*")
 
 _PRAISING = "oh ah lovely wonderful great nice cool super perfect ok okay alright well"
 _PRAISE = frozenset(_PRAISING.split())
 
-_FILLERS = frozenset(
-    terms(
-        "thanks thank thx ty ok okay yes yeah yep no nope sure cool perfect wow lol haha hm hmm oh"
-        " please hi hey hello hiya bye goodbye cheers danke bitte hallo tschuss gracias hola"
-        " merci salut bonjour grazie ciao prego obrigado ola tak hvala bok tesekkurler merhaba"
-        " selam dziekuje spasibo super moin servus buongiorno bonsoir"
-    )
-)
+_FILLING = """
+    thanks thank thx ty ok okay yes yeah yep nope sure cool perfect wow lol haha hm hmm oh hi hey
+    hello hiya bye goodbye cheers danke bitte hallo tschuss gracias hola merci salut bonjour grazie
+    ciao prego obrigado ola tak hvala bok tesekkurler merhaba selam dziekuje spasibo super moin
+    servus buongiorno bonsoir
+"""
+_FILLERS = frozenset(map(stem, _FILLING.split()))
 """Terms that keep a talk going, in several languages. As an answer, "yes" may tell something."""
-_GREETINGS = re.compile(
+_GREETINGS = regex(
     r"(?:gut(?:en|e) (?:morgen|tag|abend|nacht)|buen[oa]s (?:d[i\u00ed]as|tardes|noches)|bom dia)"
     r"(?: zusammen| \w+)?"
 )

@@ -12,7 +12,7 @@ from functools import cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memory.errors import InputError
-from memory.text.words import stem
+from memory.text.words import regex, stem
 
 _MONTHS = """
 January|Jan February|Feb March|Mar April|Apr May June|Jun July|Jul August|Aug
@@ -129,7 +129,7 @@ def clock_line(at: str, zone: tzinfo) -> str:
 _MONTH = MONTH_NUMBERS | {one.capitalize(): number for one, number in MONTH_NUMBERS.items()}
 _ENGLISH = "|".join(name for names in _LISTED_MONTHS[:12] for name in names)
 
-_DATE = re.compile(
+_DATE = regex(
     r"(?<![\d.-])(?:"
     r"(?P<y1>\d{4})-(?P<m1>\d\d)-(?P<d1>\d\d)(?![\d-])"
     r"(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?)?"

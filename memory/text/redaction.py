@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from memory.text.words import shortened
+from memory.text.words import regex, shortened
 
 _LONGEST_LINE = 300
 
@@ -48,7 +47,7 @@ def _masked(error: Exception, secrets: Sequence[str], seen: set[int]) -> Excepti
     return RuntimeError(line).with_traceback(error.__traceback__)
 
 
-_HALVES = re.compile(r"[\ud800-\udfff]")
+_HALVES = regex(r"[\ud800-\udfff]")
 _LARGEST = 2**63
 
 
@@ -71,8 +70,8 @@ def encodable(value: Any) -> Any:
 
 HIDDEN = "***"
 
-_KEY = re.compile(
-    r"\b(?:sk|pk|rk|gsk)-[\w*-]{6,}|\bkey-\w{16,}"
+_KEY = regex(
+    r"(?i)\b(?:sk|pk|rk|gsk)-[\w*-]{6,}|\bkey-\w{16,}"
     # A word after "Basic" is a key if it looks like base64.
     r"|\bBearer\s+[\w+/=._~-]{8,}|\bBasic\s+(?=\S*(?:[\d=]|(?-i:[a-z][A-Z])))[\w+/=]{8,}"
     # GitHub, GitLab, Slack, Stripe; AWS and Google; signed web tokens; private keys.
@@ -82,29 +81,27 @@ _KEY = re.compile(
     r"|(?-i:\b(?:npm_|hf_|pypi-|do[opr]_v1_)[\w-]{16,}|\bSG\.[\w-]{16,}\.[\w-]{16,}"
     r"|\b\d{8,10}:[\w-]{34,36}(?![\w-])|(?<=/api/webhooks/)\d+/[\w-]{20,}"
     r"|\b[MNO][\w-]{23,30}\.[\w-]{6,7}\.[\w-]{27,})"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY(?:(?s:.*?)-----END [A-Z ]*PRIVATE KEY-----|(?s:.*))",
-    re.IGNORECASE,
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY(?:(?s:.*?)-----END [A-Z ]*PRIVATE KEY-----|(?s:.*))"
 )
 
-_GIVEN = re.compile(
-    r"""((?:passw(?:or)?d|passphrase|(?:api|access|private|secret|account)[_-]?key|client[_-]?secret)
+_GIVEN = regex(
+    r"""(?ix)((?:passw(?:or)?d|passphrase|(?:api|access|private|secret|account)[_-]?key|client[_-]?secret)
         ["']?\s*[:=]\s*|(?:secret|token|pwd)["']?(?:=|\s*:\s*(?=["']?[\w./+~-]{16})(?=\S*\d)))
-        ("[^"]*"|'[^']*'|[^\s"',;&)}\]]+)""",
-    re.IGNORECASE | re.VERBOSE,
+        ("[^"]*"|'[^']*'|[^\s"',;&)}\]]+)"""
 )
 """A secret with its name in a text: `password: ...`, `TOKEN=...`, `f(password='...')`."""
 
-_IN_URL = re.compile(r"(?<=://)([^\s:/@]+):[^\s/@]+@")
-_VARIABLE = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$")
-_WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
+_IN_URL = regex(r"(?<=://)([^\s:/@]+):[^\s/@]+@")
+_VARIABLE = regex(r"(?:KEY|TOKEN|SECRET|PASSWORD)$")
+_WORDS = regex(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 
-_SECRET_WORD = re.compile(
+_SECRET_WORD = regex(
     r"\w*(?:passw(?:or)?d|passphrase|passcode|secret|credential|(?:api|access|private|secret)key)s?"
     r"|\w*token|pwd|auth|authorization|bearer|jwt|cookies?|sessionid"
 )
 """Last word of the name of a secret. The plural `tokens` is a count."""
 
-_SECRET_PAIR = re.compile(
+_SECRET_PAIR = regex(
     r"(?:api|access|private|secret|signing|encryption|auth|ssh|session) keys?|session id"
 )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from typing_extensions import TypedDict
 
 from memory.text.analysis import terms
-from memory.text.words import sentences
+from memory.text.words import regex, sentences
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -37,12 +36,12 @@ _PER_MESSAGE, _PER_IMAGE = 3, 85
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 _MISSING = object()
 
-_WIDE = re.compile(
+_WIDE = regex(
     "[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00010000-\U0010ffff]"
 )
 """Chinese, Japanese and Korean script, and everything beyond the basic plane, such as emoji."""
 
-_OTHER = re.compile(r"[^\x00-\x7f]")
+_OTHER = regex(r"[^\x00-\x7f]")
 _WIDE_TOKENS, _OTHER_TOKENS = 1.0, 0.5
 _SMOOTHING = 0.3
 _LOWEST, _HIGHEST = 0.25, 4.0

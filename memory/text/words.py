@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, wraps
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 LONGEST_CACHED = 2_000
 """Characters of the longest text that is cached; a message may be fifty times as long."""
@@ -33,6 +33,31 @@ def cached_by_text(maxsize: int) -> Callable[[Callable[[str], Result]], Callable
         return called
 
     return wrap
+
+
+class _Pattern:
+    """The methods of a compiled pattern as its own, so that a call costs the same."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self.pattern, self.given = pattern, flags
+
+
+class _LatePattern(_Pattern):
+    """A pattern that its first use compiles."""
+
+    def __getattr__(self, name: str) -> Any:
+        compiled = re.compile(self.pattern, self.given)
+        self.__dict__.update({one: getattr(compiled, one) for one in _MEMBERS})
+        self.__class__ = _Pattern  # type: ignore[assignment] # without __getattr__, which is slow
+        return getattr(compiled, name)
+
+
+_MEMBERS = [one for one in dir(re.Pattern) if one[0] != "_" and one != "pattern"]
+
+
+def regex(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """A pattern of a module. Compiling all 500 takes as long as a command that only reads."""
+    return cast("re.Pattern[str]", _LatePattern(pattern, flags))
 
 
 _STOP_WORDS = """
@@ -63,10 +88,10 @@ _IRREGULAR = {
     form: base for base, *forms in map(str.split, _PAST_FORMS.split(";")) for form in forms
 }
 
-_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
+_WORD = regex(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 SENTENCE_END = r"(?<=[.!?…])[\"'\u2019”»)\]]*\s+|\n+"
-_SENTENCE_END = re.compile(SENTENCE_END)
-_ABBREVIATION = re.compile(
+_SENTENCE_END = regex(SENTENCE_END)
+_ABBREVIATION = regex(
     r"(?<![\w.'\u2019])(?:(?:M|Hr|Fr|(?i:mr|mrs|ms|mme|dr|prof|assoc|sra?|uds?|st|av|vs|e\.g|i\.e"
     r"|approx|bzw|z\.b|ca|nr|inkl|ggf))\..?|(?i:no|fig)\.\d|(?i:etc|a\.m|p\.m)\.[^\WA-Z\d])$"
 )
@@ -173,15 +198,15 @@ SPELLED = str.maketrans(
     | dict.fromkeys("\u2010\u2011\u2012\u2013", "-")
 )
 """Variants of apostrophe and hyphen become one."""
-INVISIBLE = re.compile(
+INVISIBLE = regex(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
 )
 """Characters that no text shows (Unicode: default ignorable)."""
 
 
-_ACCENTS = re.compile("[\u0300-\u036f]")
-_RUN = re.compile(r"[^\W_]+")
+_ACCENTS = regex("[\u0300-\u036f]")
+_RUN = regex(r"[^\W_]+")
 
 Saying = tuple[tuple[str, ...], ...]
 """Words that all stand in a sentence: of each, with what it may begin, as skeletons."""
@@ -227,8 +252,8 @@ MAX_WORDS = 300
 """Most words of a text that are searched for names."""
 
 _WORDS_OF_A_NAME = 4
-_GENITIVE = re.compile(r"(?:['\N{RIGHT SINGLE QUOTATION MARK}]s?)+$")
-_BREAK = re.compile(r"[\s\N{EM DASH}\N{EN DASH}]+")
+_GENITIVE = regex(r"(?:['\N{RIGHT SINGLE QUOTATION MARK}]s?)+$")
+_BREAK = regex(r"[\s\N{EM DASH}\N{EN DASH}]+")
 
 _AROUND = "".join(
     (
@@ -241,7 +266,7 @@ _AROUND = "".join(
 """Punctuation around a name; a full stop may belong to the name ("Ana L.")."""
 _AROUND_OR_STOP = f"{_AROUND}."
 
-_ENDS = re.compile(r"[,;:!?)\]}\"\N{RIGHT DOUBLE QUOTATION MARK}\N{HORIZONTAL ELLIPSIS}]$")
+_ENDS = regex(r"[,;:!?)\]}\"\N{RIGHT DOUBLE QUOTATION MARK}\N{HORIZONTAL ELLIPSIS}]$")
 """A name does not continue after a word with this ending."""
 
 _PRONOUNS = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
@@ -56,7 +55,7 @@ from memory.records import (
 )
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.text import name_key, shortened, terms
+from memory.text import name_key, regex, shortened, terms
 
 MOST_ATTRIBUTES = 40
 """Attributes of an entity, at most."""
@@ -261,8 +260,8 @@ def _unsupported(
     return _invented(value, [*grounds, *profile["aliases"]], profile)
 
 
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-_WORD = re.compile(r"[^\W\d_][\w'-]*")
+_NUMBER = regex(r"\d+(?:[.,:]\d+)*")
+_WORD = regex(r"[^\W\d_][\w'-]*")
 _SHORTEST = 4
 """Letters that two forms of one word have in common, at least."""
 
@@ -499,7 +498,7 @@ class Numbering:
         return f"{what}{UNKNOWN}{self.line(id_)}" if id_ in self._lines else problem
 
 
-_ENTITY = re.compile(r"\bE(\d+)\b", re.IGNORECASE)
+_ENTITY = regex(r"(?i)\bE(\d+)\b")
 
 
 def attributes_prompt(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, tzinfo
@@ -42,7 +41,7 @@ from memory.records import (
 )
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.text import STOP_WORDS, shortened, words
+from memory.text import STOP_WORDS, regex, shortened, words
 
 QUESTIONS = 3
 
@@ -54,20 +53,18 @@ TAG = "insight"
 ENGLISH = 0.2
 """Least share (0..1) of stop words in an English text."""
 
-_ASKS_ITSELF = re.compile(
-    r"\b(?:you|your|yourself|circadian|(?:the|this|an?) (?:ai |virtual |digital )?"
+_ASKS_ITSELF = regex(
+    r"(?i)\b(?:you|your|yourself|circadian|(?:the|this|an?) (?:ai |virtual |digital )?"
     r"(?:assistant|ai|bot|chatbot))\b(?! (?:manager|coach|director|editor|professor|teacher)\b)",
-    re.IGNORECASE,
 )
 """Names of the assistant in a question, which has more of them than a statement."""
 
-_INNER = re.compile(
-    r"\b(?:afraid|angry|annoyed|anxious|anxiety|bored|confident|disappoint\w*|embarrass\w*|eager"
-    r"|enthusias\w*|envious|excite\w*|fear\w*|feel(?:s|ing|ings)?|felt|frustrat\w*|glad|guilty"
+_INNER = regex(
+    r"(?i)\b(?:afraid|angry|annoyed|anxious|anxiety|bored|confident|disappoint\w*|embarrass\w*"
+    r"|eager|enthusias\w*|envious|excite\w*|fear\w*|feel(?:s|ing|ings)?|felt|frustrat\w*|glad|guilty"
     r"|happy|happiness|hop(?:e|es|ed|ing|eful)|insecure|intend\w*|intention\w*|jealous\w*|lonely"
     r"|loneliness|motiv\w+|nervous\w*|overwhelm\w*|proud|pride|reliev\w*|resent\w*|sadness"
     r"|sad(?:ly)?|secretly|stress\w*|unhappy|unsure|upset|wants?|wish(?:es)?|worr(?:y|ies|ied|ying))\b",
-    re.IGNORECASE,
 )
 """English words for what goes on inside somebody. Other languages are left to the prompt."""
 

@@ -93,15 +93,6 @@ def test_help_lists_every_command_with_a_whole_sentence(capsys: Capture) -> None
     assert [line.split()[0] for line in lines] == list(COMMANDS)
 
 
-def test_help_imports_no_command_and_no_langgraph() -> None:
-    code = "import sys; from graph.cli.__main__ import main; main(['--help']); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.splitlines()[-1].split())
-    commands = {name for name in loaded if name.startswith("graph.cli.commands")}
-    assert ("graph.cli.program" in loaded, commands) == (True, set())
-    assert not {"langgraph", "langchain_core", "rich", "numpy"} & loaded
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command_begins_with_its_line_in_the_list(capsys: Capture, name: str) -> None:
     assert (load(name).help or "").splitlines()[0] == COMMANDS[name].help

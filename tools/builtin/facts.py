@@ -6,7 +6,6 @@ Rulings 13, 15 and 17 say which evidence a fact needs.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
@@ -49,7 +48,7 @@ from memory.records import (
 )
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.state import held
-from memory.text import SPEAKER, name_key, shown_day, shown_time
+from memory.text import SPEAKER, name_key, regex, shown_day, shown_time
 from tools.answers import (
     Absent,
     Answer,
@@ -65,7 +64,7 @@ from tools.origins import kept_origins, listeners_in, may_be_of_others, not_of_o
 MOST_OTHER_WORDS, LONGEST_PHRASE = 8, 80
 """Other words of a fact, and characters of each."""
 
-NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+NUMBER = regex(r"\d+(?:[.,:]\d+)*")
 
 SUGGESTION = (
     "Mend what each error names and store those facts again: cite ids that were shown; write about "
@@ -376,12 +375,12 @@ def _unsaid(facts: Sequence[Mapping[str, Any]], collector: Collector) -> dict[st
     return found
 
 
-_PASSED_ON = re.compile(
+_PASSED_ON = regex(
     r"(?mi)^(?:-{3,} ?(?:forwarded|original|weitergeleitet|mensaje reenviado|message transf)"
     r"|(?:from|von|de): .*@)"
 )
 """Where a message goes over to what somebody else wrote, and the sender only passes on."""
-_QUOTED = re.compile(r"(?m)^>.*$")
+_QUOTED = regex(r"(?m)^>.*$")
 
 
 def _digits(number: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -35,13 +34,13 @@ from memory.errors import InputError
 from memory.events import inbox
 from memory.records import AssistantPrompt
 from memory.runtime import utc_now
-from memory.text import shortened
+from memory.text import regex, shortened
 
 SHOWN = 50
 """Entries that are shown if neither a time nor a number is given."""
 
 _ALL = 1_000_000
-_AGO = re.compile(r"(\d{1,9})\s*([smhdw])")
+_AGO = regex(r"(\d{1,9})\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 FIRST_LINE = 60

@@ -39,7 +39,7 @@ from memory.models.offline.prompt import (
 )
 from memory.models.offline.requests import statement
 from memory.records import OPENING
-from memory.text import WEEKDAYS, content_stems, sentences, shortened, stem, words
+from memory.text import WEEKDAYS, content_stems, regex, sentences, shortened, stem, words
 
 _LONG = 60
 """Characters from which an entry counts as detailed."""
@@ -229,25 +229,25 @@ def attributes(prompt: Prompt) -> dict[str, Any]:
     return {"attributes": list(made.values())}
 
 
-_FIRST = re.compile(r"(?:i|we)(?: |(?='m |'re ))", re.IGNORECASE)
+_FIRST = regex(r"(?:i|we)(?: |(?='m |'re ))", re.IGNORECASE)
 
 # Facts that end.
 
-_OVER = re.compile(
+_OVER = regex(
     r"\b(?:no longer|not any ?more|any ?more|cancell?ed|called off"
     r"|(?<!n't )(?<!not )(?<!never )(?:stopped|quit))\b",
     re.IGNORECASE,
 )
-_CHANGED = re.compile(
+_CHANGED = regex(
     rf"{_OVER.pattern}|\b(?:now|moved|changed|instead|postponed|rescheduled|switched)\b",
     re.IGNORECASE,
 )
-_CORRECTS = re.compile(
+_CORRECTS = regex(
     r"(?:(?:oh|ah|sorry|no|nope|wait)\b[,.:! ]+)*(?:no|nope|sorry|correction)\b[,.:!]",
     re.IGNORECASE,
 )
 """How a correction begins."""
-_RESET = re.compile(
+_RESET = regex(
     rf"{_CHANGED.pattern}|\b(?:new(?= (?:\w+ ){{0,2}}\d)|after all|changes?|correction|replaced"
     r"|re-?(?:booked|arranged)|(?:from|as of|starting) (?:today|tonight|tomorrow|now|this \w+)"
     r"|new (?:code|date|day|hour|lock|number|offer|plan|price|room|time)|in place of|shifts?"
@@ -262,7 +262,7 @@ _RESET = re.compile(
     re.IGNORECASE,
 )
 """Words of change. Each also occurs where nothing changes."""
-_DENIED = re.compile(
+_DENIED = regex(
     r"\b(?:not|instead of|in place of|rather than|cannot be|can't be|isn't|nicht|kein|statt|anstatt"
     r"|en vez de|en lugar de|pas|au lieu d[eu]|non|invece d[ie]l?|nije|umjesto)"
     r"(?: (?:on|at|in|with|our|my|the|am|um|bei|auf|mit|den|el|la|le|il|u|les))* (?P<what>[\w.:]+)"
@@ -272,15 +272,15 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 """Words that name a value that no longer holds, or a thing that is over."""
-_PROGRESS = re.compile(
+_PROGRESS = regex(
     r"(?P<what>.{3,80}?) (?:is|are) (?P<state>(?:\d+ ?% )?(?:done|finished|completed?|ready))\b",
     re.IGNORECASE,
 )
 """How far something has come: a later state ends the one before."""
 _KINDS = {
-    "day": re.compile(r"(?<![\w.,:])(\d{1,2})(?=(?:st|nd|rd|th)\b|\.(?= ?[a-z])|\. ?\d)"),
-    "time": re.compile(r"(?<![\w.,])(\d{1,2}[:.h]\d\d)\b"),
-    "number": re.compile(r"(?<![\w.,:])(\d+(?:[.,]\d{3})*)(?![\w:]|[.,]\d)"),
+    "day": regex(r"(?<![\w.,:])(\d{1,2})(?=(?:st|nd|rd|th)\b|\.(?= ?[a-z])|\. ?\d)"),
+    "time": regex(r"(?<![\w.,])(\d{1,2}[:.h]\d\d)\b"),
+    "number": regex(r"(?<![\w.,:])(\d+(?:[.,]\d{3})*)(?![\w:]|[.,]\d)"),
 }
 _ENOUGH = 4
 """Points with which a later fact ends an earlier one."""
@@ -302,10 +302,10 @@ _CHANGE_STEMS = frozenset(
         "rescheduled switched"
     )
 )
-_ONESELF = re.compile(r"\b(?:i|my|mine|we|our|ours)\b", re.IGNORECASE)
-_WHOSE = re.compile(r"\b(?:[Mm]y|[Oo]ur) (?:[a-z]+ ){1,3}(?=[A-Z])")
+_ONESELF = regex(r"\b(?:i|my|mine|we|our|ours)\b", re.IGNORECASE)
+_WHOSE = regex(r"\b(?:[Mm]y|[Oo]ur) (?:[a-z]+ ){1,3}(?=[A-Z])")
 """Whose somebody is: "my sister Ines" is about Ines."""
-_NAME = re.compile(r"\b[A-Z][\w'\u2019-]+")
+_NAME = regex(r"\b[A-Z][\w'\u2019-]+")
 _EVERYDAY = frozenset(
     content_stems(
         "ask bring buy call come count find get give go have help hope keep know leave like live "
@@ -383,7 +383,7 @@ def _ended(fact: DatedLine, other: DatedLine, shown: _Facts) -> tuple[int, dict[
     return points, {**pair, "remains": _besides(earlier, later)}
 
 
-_LEANS = re.compile(
+_LEANS = regex(
     r"(?:and |but |so |then )?(?:it|he|she|they|this|that|these|those|there|then|er|sie|es|das)\b",
     re.IGNORECASE,
 )

@@ -28,12 +28,13 @@ from memory.text import (
     WEEKDAYS,
     content_stems,
     is_small_talk,
+    regex,
     sentences,
     stem,
     words,
 )
 
-_NOW = re.compile(r"^Now: (?P<now>.+)$", re.MULTILINE)
+_NOW = regex(r"^Now: (?P<now>.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def read_prompt(messages: Sequence[BaseMessage]) -> Prompt:
     )
 
 
-_LISTED = re.compile(r"^- ([a-zA-Z0-9_-]{1,64})\(", re.MULTILINE)
+_LISTED = regex(r"^- ([a-zA-Z0-9_-]{1,64})\(", re.MULTILINE)
 
 
 def known_tools(bound: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -198,7 +199,7 @@ def _from_history(prompt: Prompt) -> list[Quotable]:
 _DAYS = [name.lower() for name in (*MONTHS, *WEEKDAYS) if name != "May"]
 """Without "may", which is mostly a verb."""
 
-_ASKING = re.compile(
+_ASKING = regex(
     r"(?:and |but |so |well,? |hey,? |ok,? )?(?:who|whom|whose|what|when|where|which|why|how|do"
     r"|does|did|is|are|was|were|am|have|has|had|can|could|will|would|should|shall|may|might)"
     r"(?:'s|'re|n't)?\b(?!,)",
@@ -208,9 +209,9 @@ _NAMES = ("circadian",)
 _STATED = r"(?:\W+\w+){0,2} (?:is|are|was|were|has|had|will|starts?|opens?|closes?|moved)\b"
 """Behind a word that may be a verb or a noun: then it is a noun."""
 
-_MOVED = re.compile(r"\bmov(?:e|es|ed|ing) (?:back |over |out )?to\b", re.IGNORECASE)
+_MOVED = regex(r"\bmov(?:e|es|ed|ing) (?:back |over |out )?to\b", re.IGNORECASE)
 
-_COMMAND = re.compile(
+_COMMAND = regex(
     r"(?:(?:hey|hi|circadian|and)\b[ ,:]+)*(?:please,? (?!note\b|know\b|remember|keep in mind)\w+"
     r"|(?:can|could|would|will) you (?!remember|recall|know)"
     r"|i (?:want|need) you to (?!know|remember|note|keep in mind)"
@@ -239,7 +240,7 @@ _OBJECT = (
     r"|again|whether|if|who|what|where|when|two|three|four|five|ten|\d+|\w+ing|track"
     r"|(?-i:[A-Z]\w+))\b"
 )
-_ORDER = re.compile(
+_ORDER = regex(
     rf"(?:(?:and|then|now|just|go and) )*(?!(?:plan|start) (?:to|on)\b|\w+ a note\b)"
     rf"(?:(?:{'|'.join(_VERBS.split())})(?:(?= {_OBJECT})(?!{_STATED})|\W*$)"
     r"|(?:let|put) \w+ (?:know|on|in)\b|look up\b)(?!.*\b(?:yesterday|ago|last)\b)",
@@ -247,7 +248,7 @@ _ORDER = re.compile(
 )
 """A verb in its base form and an object behind it: who does it is left out, as in an order."""
 
-_GERMAN = re.compile(
+_GERMAN = regex(
     r"bitte (?!merk)|(?:kannst|könntest|würdest|willst) du\b|(?:(?:änder|benenn|berechn|bestell"
     r"|bring|buch|druck|erinner|erklär|erstell|find(?=e)|frag|füg|hol|hör|kauf|lösch|mach|öffn"
     r"|plan(?=e)|reservier|ruf|sag|schalt|schick|schließ|schreib|send|setz|speicher|spiel|stell"
@@ -270,7 +271,7 @@ _SMALL_TALK = """
 """
 _CHATTER = frozenset(stem(word) for word in _SMALL_TALK.split())
 
-_ABOUT_ONESELF = re.compile(
+_ABOUT_ONESELF = regex(
     r"\b(?:i|i'm|i've|i'd|i'll|we|we're|we've|we'd|we'll|my|our|mine|ours)\b", re.IGNORECASE
 )
 _LIFE_WORDS = """
@@ -281,14 +282,14 @@ _LIFE_WORDS = """
     mother father mom mum dad wife husband partner son daughter kid child friend family grandm
     grandp dog cat pet house home car team
 """
-_LIFE = re.compile(rf"\b(?:{'|'.join(_LIFE_WORDS.split())})\w*", re.IGNORECASE)
-_TIME = re.compile(
+_LIFE = regex(rf"\b(?:{'|'.join(_LIFE_WORDS.split())})\w*", re.IGNORECASE)
+_TIME = regex(
     rf"\d|\b(?:{'|'.join(_DAYS)})s?\b"
     r"|\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week(?:end)?|month|year|morning|evening"
     r"|one|two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand)s?\b",
     re.IGNORECASE,
 )
-_NAME = re.compile(r"(?<![.!?:;\"(\u201c] )(?<!^)\b[A-Z][\w'\u2019-]*(?: [A-Z][\w'\u2019-]*)*")
+_NAME = regex(r"(?<![.!?:;\"(\u201c] )(?<!^)\b[A-Z][\w'\u2019-]*(?: [A-Z][\w'\u2019-]*)*")
 _NO_NAME = {"i", "i'm", "i've", "i'd", "i'll", "ok", "okay", "tv", "pm", "am", "image"} | {
     form for day in WEEKDAYS for form in (day.lower(), f"{day.lower()}s")
 }

@@ -21,7 +21,7 @@ from memory.models.offline.prompt import (
     states_something,
 )
 from memory.models.offline.replies import NOT_OFFLINE, about_itself
-from memory.text import content_stems, sentences, shortened
+from memory.text import content_stems, regex, sentences, shortened
 
 Given = Mapping[str, str]
 """The named parts of a sentence, outer white space cut; "" where a part is not there."""
@@ -41,11 +41,11 @@ Step = Call | Unclear | Later
 Build = Callable[[Given, "Scene"], Step | None]
 """None: the sentence fits the form, but means something else."""
 
-_PRIORITY = re.compile(
+_PRIORITY = regex(
     r"[,;(]*\s*\b(?:with |at |of )?(?P<level>high|medium|low)[- ]priority\b\)?", re.IGNORECASE
 )
 _POINTERS = {"it", "that", "this", "that goal", "this goal", "the goal"}
-_OWN_GOAL = re.compile(r"(?:my|our) ", re.IGNORECASE)
+_OWN_GOAL = regex(r"(?:my|our) ", re.IGNORECASE)
 """A goal that a sentence states rather than asks for."""
 _LEAST_SHARE = 0.5
 """Least share of a phrase's words that the goal's description must have."""
@@ -327,17 +327,17 @@ RULES: tuple[Rule, ...] = (
 
 # Sentences of a message: each is a request, question, small talk or remark.
 
-_OPENING = re.compile(
+_OPENING = regex(
     r"(?:(?:hi|hey|hello|ok|okay|so|well|great|good|thanks|thank you|yes|yeah|sure|and|then|also"
     r"|now|oh|first|next|finally)\b(?: there| circadian)?[ ,!:-]+)+",
     re.IGNORECASE,
 )
-_ASKING = re.compile(
+_ASKING = regex(
     r"(?:circadian[ ,:]+)?(?:(?:can|could|would|will) you (?:please )?|please,? "
     r"|i(?:'d| would) like (?:you )?to |i (?:want|need) you to |let'?s |let us )?",
     re.IGNORECASE,
 )
-_HOW_ARE_YOU = re.compile(r"how(?: are you|'s it going)\b|what's up\b", re.IGNORECASE)
+_HOW_ARE_YOU = regex(r"how(?: are you|'s it going)\b|what's up\b", re.IGNORECASE)
 _LONGEST_REQUEST = 500
 """Characters. A longer sentence is something told, and not worth the matching."""
 
@@ -394,7 +394,7 @@ def statement(text: str) -> str:
     return " ".join(filter(None, told)) if any(map(states_something, told)) else ""
 
 
-_LEANS = re.compile(r"(?:yes|no|it|its|that|this|he|she|they|those|these)\b", re.IGNORECASE)
+_LEANS = regex(r"(?:yes|no|it|its|that|this|he|she|they|those|these)\b", re.IGNORECASE)
 
 
 def _told(part: str) -> str:

@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.commandline import circadian
-from tests.support.source_files import ROOT
+from tests.support.source_files import LAYERS, ROOT
 
 HEAVY = {"mem0", "openai", "aiohttp", "psycopg"}
 
 
 PROVIDERS = {"langchain_openai", "openai", "tiktoken", "langchain"}
 GRAPH = {*HEAVY, "langgraph.graph", "langgraph.pregel", "langsmith", "tools.registry", "nodes"}
+PLAIN = {"pydantic", "rich", "asyncio", "langchain_core", "sqlite3", "numpy"}
 STEPS = {
-    "--help": {*GRAPH, "pydantic", "rich.console", "asyncio", "langchain_core", "sqlite3"},
+    "--help": {*GRAPH, *PLAIN, "langgraph", "graph.cli.commands", "graph.cli.access"},
     "config": {*GRAPH, "langchain_core", "langgraph", "numpy"},
     "recall --help": GRAPH,
     **dict.fromkeys(["log", "agents", "nights", "prompt", "recall hello", "status"], GRAPH),
@@ -26,8 +27,24 @@ STEPS = {
 }
 """Each step of one process, and what it may not have loaded by then."""
 
+EARLY = {
+    *("memory.errors", "memory.compaction.compaction", "memory.models.offline.model"),
+    *("memory.models.offline.night", "memory.models.offline.replies"),
+}
+"""What compiles patterns when it is imported: few, or only where the offline model is used."""
+
 LOADED = f"""
-import json, shlex, sys
+import json, re, shlex, sys
+
+def counted(pattern, flags=0):
+    frame = sys._getframe(1)
+    while frame and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    if frame and frame.f_globals["__name__"].split(".")[0] in {LAYERS!r}:
+        early.append(frame.f_globals["__name__"])
+    return compiling(pattern, flags)
+
+early, compiling, re.compile = [], re.compile, counted
 from graph.cli.__main__ import main
 for step, unwanted in {STEPS!r}.items():
     if step == "import graph.agent":
@@ -35,10 +52,11 @@ for step, unwanted in {STEPS!r}.items():
     else:
         assert main(shlex.split(step)) == 0
     print("LOADED", json.dumps([step, sorted(unwanted & set(sys.modules))]))
+print("EARLY", json.dumps(early))
 """
 
 
-def test_import_and_commands_load_no_heavy_library(
+def test_import_and_commands_load_no_heavy_library_and_compile_no_pattern_early(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_DATA", str(tmp_path / "data"))
@@ -50,4 +68,5 @@ def test_import_and_commands_load_no_heavy_library(
     assert done.returncode == 0, done.stderr
     told = [line.partition(" ")[2] for line in done.stdout.splitlines() if line[:6] == "LOADED"]
     assert [json.loads(one) for one in told] == [[step, []] for step in STEPS]
+    assert set(json.loads(done.stdout.rpartition("EARLY")[2])) <= EARLY
     assert "beans" in done.stdout.rpartition("send")[2]
