@@ -26,7 +26,7 @@ import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
@@ -179,9 +179,9 @@ class MemoryTable(ABC):
     def transaction(self) -> AbstractContextManager[None]:
         """Make this thread's writes inside atomic; an error rolls them back. Joins an open one."""
 
-    def reading(self) -> AbstractContextManager[None]:
-        """Let the reads inside be one transaction, where that spares many small ones."""
-        return nullcontext()
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[object]:
+        """Spare the reads inside what each of them would begin with."""
 
     @abstractmethod
     def insert(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any]) -> None:

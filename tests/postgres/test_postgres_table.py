@@ -51,15 +51,17 @@ def test_text_that_postgresql_cannot_keep_is_kept_without_it(table: PostgresTabl
     assert near(table, direction(1.0), "an\0a") == ["nul"]
 
 
-def test_a_search_waits_for_no_second_connection(
+def test_a_search_and_reads_and_writes_together_wait_for_no_second_connection(
     table: PostgresTable, postgres_pool: BlockingPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(table, "ana", "a", vector=direction(1.0))
     monkeypatch.setattr(postgres_pool, "_turns", threading.Semaphore(1))
     found: list[str] = []
 
     def search() -> None:
-        found.extend(near(table, direction(1.0), "ana"))
+        with table.reading() as one, table.reading() as same:
+            assert one is same is not None
+            put(table, "ana", "a", vector=direction(1.0))
+            found.extend(near(table, direction(1.0), "ana"))
 
     thread = threading.Thread(target=search, daemon=True)
     thread.start()

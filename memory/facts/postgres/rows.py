@@ -85,43 +85,40 @@ class Write:
         self._counted = {}
 
 
-class Transactions:
+class Transactions(threading.local):
     """The transactions of a pool's threads, one at a time per thread. Raises MemoryStoreError."""
 
     def __init__(self, pool: ConnectionPool[Connection]) -> None:
         self.pool = pool
-        self._of_thread = threading.local()
-
-    @property
-    def current(self) -> Write | None:
-        """This thread's open transaction."""
-        write: Write | None = getattr(self._of_thread, "write", None)
-        return write
+        self.current: Write | None = None  # this thread's open transaction
+        self._connection: Connection | None = None
 
     @contextmanager
     def open(self) -> Iterator[Write]:
         """Make the writes inside atomic. Joins an open transaction."""
         with clear_errors(self.pool.name):
-            if (joined := self.current) is not None:
-                yield joined
+            if self.current is not None:
+                yield self.current
                 return
-            with self.pool.connection() as connection, connection.transaction():
-                write = self._of_thread.write = Write(connection)
+            with self.connection() as connection, connection.transaction():
+                self.current = Write(connection)
                 try:
-                    yield write
-                    write.settle()
+                    yield self.current
+                    self.current.settle()
                 finally:
-                    self._of_thread.write = None
+                    self.current = None
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """The open transaction's connection, else one for the reads inside."""
-        with clear_errors(self.pool.name):
-            if (joined := self.current) is not None:
-                yield joined.connection
-                return
-            with self.pool.connection() as connection:
-                yield connection
+        """This thread's connection, or one for all that is done inside: each is tried first."""
+        if self._connection is not None:
+            yield self._connection
+            return
+        with clear_errors(self.pool.name), self.pool.connection() as self._connection:
+            try:
+                yield self._connection
+            finally:
+                self._connection = None
 
 
 LONGEST = 500

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -117,6 +117,10 @@ class PostgresTable(MemoryTable):
         """Make this thread's writes inside atomic; an error rolls them back. Joins an open one."""
         with self._writing():
             yield
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """Let all reads inside use one connection."""
+        return self.transactions.connection()
 
     def insert(self, row_id: str, vector: Vector | None, payload: Mapping[str, Any]) -> None:
         """Add a row, unless its scope has a row of its kind and `op`."""
