@@ -107,8 +107,7 @@ def merged(
             own = (fact for fact in restating if words_of(fact.row) & {*wanted} - says)
             left |= {fact.id: fact for fact in own if fact.id not in left}
     heard = _with_heirs([*left.values(), *stay], known, made, wanted)
-    shown = _newer_first(heard, known, made)
-    return _once(shown)
+    return _once(_newer_first(heard, known, made))
 
 
 def newer_value_first(found: Sequence[Candidate], query: Query) -> list[Candidate]:
@@ -202,15 +201,15 @@ def _saying_again(
     return made if says_most and len(has.intersection(wanted) - says) < 2 else []
 
 
-def joined(one: Candidate, other: Candidate) -> Candidate:
-    """`one`, the memory shown, with the better score and the sources of both."""
-    better = max(one, other, key=lambda candidate: candidate.score)
+def joined(one: Candidate, *others: Candidate, at: Candidate | None = None) -> Candidate:
+    """`one`, the memory shown, with the sources of all, and the score of `at` or the best score."""
+    every = (one, *others)
     return replace(
         one,
-        parts=better.parts,
-        sources=tuple(dict.fromkeys((*one.sources, *other.sources))),
-        stands_for=one.stands_for | other.stands_for | {other.id} - {one.id},
-        disputes=one.disputes | other.disputes,
+        parts=(at or max(every, key=lambda each: each.score)).parts,
+        sources=tuple(dict.fromkeys(source for each in every for source in each.sources)),
+        stands_for=one.ids.union(*(other.ids for other in others)) - {one.id},
+        disputes=one.disputes.union(*(other.disputes for other in others)),
     )
 
 
@@ -302,10 +301,8 @@ def _with_facts(entry: Candidate, facts: Sequence[Candidate], wanted: Collection
     ]
     holding = sorted(whole, key=lambda one: one.superseded)
     best = holding[0] if holding else entry
-    for candidate in (entry, *facts):
-        if not candidate.superseded or candidate is best:
-            best = joined(best, candidate)
-    return best if best.superseded else replace(best, parts=entry.parts)
+    others = (one for one in (entry, *facts) if not one.superseded and one is not best)
+    return joined(best, *others, at=None if best.superseded else entry)
 
 
 def _marked(
@@ -381,6 +378,8 @@ def _with_heirs(
     the query that the successor lacks. An entry stands for the facts that were made from it, if
     they are not found themselves.
     """
+    if not any(one.superseded or one.marks or one.row.payload.get("doubtful") for one in found):
+        return list(found)
     says = {one.id: {*one.ids, *_made_of(one, made)} for one in found}
     places = {id_: one for one in reversed(found) if not one.superseded for id_ in says[one.id]}
     places |= {id_: one for one in found if not one.superseded for id_ in one.ids}
@@ -440,6 +439,8 @@ def _newer_first(
 
     The successor of one of them goes on contradicting the other.
     """
+    if not any(one.disputes for one in found):
+        return list(found)
     by_op = {str(row.payload["op"]): row for row in known.values()}
     places: dict[str, list[int]] = defaultdict(list)
     for number, one in enumerate(found):
@@ -455,9 +456,8 @@ def _newer_first(
             older, newer = placed[then], placed[later]
             if newer.superseded or newer.at == older.at or newer.score > older.score:
                 continue
-            most = older.score
-            placed[later] = _lifted(newer, most)
-            placed[then] = _shifted(older, "superseded", (BELOW - 1) * most)
+            placed[later] = _lifted(newer, older.score)
+            placed[then] = _shifted(older, "superseded", (BELOW - 1) * older.score)
     return placed
 
 

@@ -8,7 +8,7 @@ written (`episodes`), and the users of the results note the recall (`night.keep_
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import filterfalse, islice
@@ -165,12 +165,12 @@ async def recall(
     hits = [list[RecallHit]() for _ in queries]
     for place, found in zip(asked, every, strict=True):
         shown, proof = await memory.judged(found, facts_only=facts_only, past=include_superseded)
-        shown = [one for one in _unseen(shown, visible) if not memory.asks_another(one, found)]
+        left = memory.answering(_unseen(shown, visible), found)
         if max_tokens is not None:
-            fit = _for_prompts(shown, found, settings.names, heard)
+            fit = _for_prompts(left, found, settings.names, heard)
             # Among facts alone none restates another: those beyond the limit can stay unseen.
-            shown = told_once([*islice(fit, limit if facts_only else None)], found.query.terms)
-        hits[place] = await memory.hits(calibrated(shown[:limit], proof.scale), proof.fit)
+            left = iter(told_once([*islice(fit, limit if facts_only else None)], found.query.terms))
+        hits[place] = await memory.hits(calibrated(islice(left, limit), proof.scale), proof.fit)
         if max_tokens is not None:
             hits[place] = within(hits[place], max_tokens, weights_of(found.query, found.known))
     return hits
@@ -402,9 +402,9 @@ class _Memory:
         facts = {id_: row for id_, row in facts.items() if id_ not in stays}
         found = merged(with_those_that_stay(ranked, stays), facts, wanted)
         shown = that_hold(found, wanted, past=past)
-        if not self.settings.recall_weight_links:
-            return ordered(shown)
         near = [_linked_to(candidate, ends) for candidate in shown[:LINKED]]
+        if not (self.settings.recall_weight_links and any(near)):
+            return ordered(shown)
         higher = lifted_by_links(shown, near[:LIFTING], self.settings.recall_weight_links)
         known = {*stays, *(one.id for one in ranked), *(id_ for one in found for id_ in one.ids)}
         added = await self._added(shown, near, known)
@@ -499,18 +499,18 @@ class _Memory:
         text, names = row.payload["data"], self.settings.names
         return len(text) <= LONGEST_SMALL_TALK and is_small_talk(text, names, praise=True)
 
-    def asks_another(self, candidate: Candidate, found: SearchResult) -> bool:
-        """Whether an entry is a question without a word of the query.
+    def answering(self, shown: Iterable[Candidate], found: SearchResult) -> Iterator[Candidate]:
+        """`shown`, one by one, without questions that have no word of the query.
 
         The words around such an entry found it, and it tells nothing by itself.
         """
-        payload = candidate.row.payload
-        return (
-            payload["kind"] != "fact"
-            and "?" in payload["data"]  # a cheap test first: no text without it is a query
-            and event_class_of(payload["data"], self.settings.names)[0] == "query"
-            and not certainty(candidate, found.query.terms, found.known, found.cosines)
-        )
+        names = self.settings.names
+        for one in shown:
+            text, kind = one.row.payload["data"], one.row.payload["kind"]
+            # A cheap test before the class: no text without it is a query.
+            asks = kind != "fact" and "?" in text and event_class_of(text, names)[0] == "query"
+            if not asks or certainty(one, found.query.terms, found.known, found.cosines):
+                yield one
 
     async def read(self, text: str) -> tuple[Query, Vector | None] | None:
         """A query and its vector, if the embedder gives one; None for one that asks nothing."""
@@ -558,7 +558,7 @@ def _stands_in(candidate: Candidate, visible: Collection[str]) -> bool:
 
 
 def _for_prompts(
-    shown: Sequence[Candidate], found: SearchResult, names: Collection[str], heard: bool
+    shown: Iterable[Candidate], found: SearchResult, names: Collection[str], heard: bool
 ) -> Iterator[Candidate]:
     """`shown` (best first) without fillers, and without memories that a night scored low, unless
     they fit very well.
