@@ -2,6 +2,7 @@
 
 import os
 import pty
+import shutil
 import socket
 import subprocess
 import sys
@@ -13,7 +14,8 @@ import pytest
 from graph.cli.commands.chat import _Chat
 from graph.cli.program import LOADED
 from memory.installation.folder import open_folder
-from tests.support.commandline import Run, circadian
+from tests.support.commandline import Run, circadian, lived_through
+from tests.support.forked import forked_python
 from tests.support.lives import holding
 
 Capture = pytest.CaptureFixture[str]
@@ -21,12 +23,19 @@ SERVER = "graph.cli.commands.server"
 SECRET = "a secret of more than thirty-two characters"
 
 
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return lived_through(
+        tmp_path_factory.mktemp("lived") / "data",
+        ("send", "My cat is called Miso."),
+        ("send", "The quinces are ripe.", "--agent", "garden"),
+    )
+
+
 @pytest.fixture
-def two(run: Run, data: Path) -> Path:
-    assert run("send", "My cat is called Miso.").status == 0
-    told = run("send", "The quinces are ripe.", "--agent", "garden")
-    assert told.status == 0
-    return data
+def two(lived: Path, data: Path) -> Path:
+    """Where two agents are."""
+    return shutil.copytree(lived, data)
 
 
 def test_agents_are_listed_with_what_each_holds(run: Run, two: Path) -> None:
@@ -203,7 +212,9 @@ def test_an_export_is_private_also_where_others_could_read_the_earlier_one(
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("command", ["export", "log"])
 def test_an_output_that_cannot_be_written_is_one_line(two: Path, command: str) -> None:
-    words = [sys.executable, "-m", "graph.cli", command, "--data", str(two)]
+    # What the end of a whole interpreter adds is seen once.
+    python = sys.executable if command == "export" else forked_python()
+    words = [python, "-m", "graph.cli", command, "--data", str(two)]
     with open("/dev/full", "w") as full:
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     told = "circadian: the output could not be written: No space left on device\n"

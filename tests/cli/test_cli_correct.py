@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,7 +10,7 @@ from memory.models.offline.model import OfflineChatModel
 from memory.records.records import Fact
 from tests.support.agents import opened
 from tests.support.clock import Clock
-from tests.support.commandline import Run
+from tests.support.commandline import Run, facts
 from tests.support.facts import draft
 from tests.support.screens import plain, styled
 
@@ -26,11 +25,6 @@ def paris(data: Path, clock: Clock) -> Fact:
 
     (fact,) = asyncio.run(make())
     return fact
-
-
-def facts(run: Run) -> list[dict[str, Any]]:
-    found = run("recall", "--all", "--json").document
-    return [one for one in found if one["kind"] == "fact"]
 
 
 def test_correct_shows_the_superseded_fact_and_the_new_one_with_its_id(

@@ -2,28 +2,29 @@
 
 import io
 import json
+import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.commandline import Run
+from tests.support.commandline import Run, facts, lived_through
 from tests.support.lives import holding
 
 
-@pytest.fixture(autouse=True)
-def _two_people_have_talked(run: Run) -> None:
-    for who, text in (
-        ("Zora", "My parrot Quibbles lives in Valparaiso."),
-        ("Ben", "My sister Nina lives in Turin."),
-    ):
-        assert run("send", text, "--from", who).status == 0
-    assert run("sleep").status == 0
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where two people have talked, and a night has passed."""
+    return lived_through(
+        tmp_path_factory.mktemp("lived") / "data",
+        ("send", "My parrot Quibbles lives in Valparaiso.", "--from", "Zora"),
+        ("send", "My sister Nina lives in Turin.", "--from", "Ben"),
+        ("sleep",),
+    )
 
 
-def facts(run: Run) -> list[dict[str, Any]]:
-    found = run("recall", "--all", "--json").document
-    return [one for one in found if one["kind"] == "fact"]
+@pytest.fixture
+def data(lived: Path, data: Path) -> Path:
+    return shutil.copytree(lived, data)
 
 
 def test_forget_without_yes_only_previews(data: Path, run: Run) -> None:

@@ -5,6 +5,7 @@ import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from langchain_core.embeddings import Embeddings
@@ -15,7 +16,7 @@ from memory.errors import ModelError
 from memory.models.offline.model import OfflineChatModel
 from memory.models.registry import HashingEmbeddings
 from tests.support.clock import Clock
-from tests.support.commandline import Run
+from tests.support.commandline import Done, Run
 from tests.support.facts import WordEmbeddings, draft
 from tests.support.homes import held
 from tests.support.openai_server import DIMENSION, Serve
@@ -46,6 +47,22 @@ async def _made(data: Path, embedder: str | Embeddings, clock: Clock) -> None:
     async with open_agent(data, model=model, embedder=embedder, clock=clock) as agent:
         drafts = [draft(str(n), text) for n, text in enumerate(ALL)]
         await agent.resources.semantic.add(agent.scope, drafts)
+
+
+def broken_off(run: Run, monkeypatch: Patch, after: int, how: Callable[[], object]) -> Done:
+    """A reindex that ends like this once so many memories are embedded."""
+    embedded: list[str] = []
+
+    async def embed(self: HashingEmbeddings, texts: list[str]) -> list[list[float]]:
+        if len(embedded) == after:
+            how()
+            await asyncio.sleep(60)
+        embedded.extend(texts)
+        return self.embed_documents(texts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HashingEmbeddings, "aembed_documents", embed)
+        return run("reindex", "--embedder", "offline")
 
 
 def head(data: Path) -> tuple[str, int]:
@@ -140,18 +157,7 @@ def test_an_interrupted_reindex_says_how_far_it_got_and_can_go_on(
     run: Run, data: Path, make: Callable[[Embeddings], None], monkeypatch: Patch
 ) -> None:
     make(WordEmbeddings())
-    embedded: list[str] = []
-
-    async def embed(self: HashingEmbeddings, texts: list[str]) -> list[list[float]]:
-        if len(embedded) == 4:
-            signal.raise_signal(signal.SIGINT)
-            await asyncio.sleep(60)
-        embedded.extend(texts)
-        return self.embed_documents(texts)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(HashingEmbeddings, "aembed_documents", embed)
-        done = run("reindex", "--embedder", "offline")
+    done = broken_off(run, monkeypatch, 4, lambda: signal.raise_signal(signal.SIGINT))
     assert (done.status, done.out) == (130, "")
     assert done.error == (
         "circadian: interrupted: 4 of 5 memories have their vectors; `circadian reindex` goes on "
@@ -161,7 +167,7 @@ def test_an_interrupted_reindex_says_how_far_it_got_and_can_go_on(
     assert unembedded(run) == 1
     told = run("status").out
     assert "1 memory waits for a vector, found by words until `circadian reindex`" in told
-    assert run("reindex", "--embedder", "offline").out == ("1 memory embedded (offline).\n")
+    assert run("reindex", "--embedder", "offline").out == "1 memory embedded (offline).\n"
     assert unembedded(run) == 0
     found = run("recall", "bees", "--json").document
     assert sorted(one["text"] for one in found) == ALL
@@ -171,17 +177,8 @@ def test_after_an_embedder_failure_finished_work_stays(
     run: Run, make: Callable[[Embeddings], None], monkeypatch: Patch
 ) -> None:
     make(WordEmbeddings())
-    embedded: list[str] = []
-
-    async def embed(self: HashingEmbeddings, texts: list[str]) -> list[list[float]]:
-        if len(embedded) == 2:
-            raise ModelError("the embedder is ill")
-        embedded.extend(texts)
-        return self.embed_documents(texts)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(HashingEmbeddings, "aembed_documents", embed)
-        failed = run("reindex", "--embedder", "offline")
+    ill = Mock(side_effect=ModelError("the embedder is ill"))
+    failed = broken_off(run, monkeypatch, 2, ill)
     assert (failed.status, failed.out) == (1, "")
     assert failed.error.startswith(
         "circadian: the embedder is ill; 2 of 5 memories have their vectors, and `circadian "

@@ -40,7 +40,7 @@ def test_words_beside_a_sent_message_are_the_reply(run: Run, serve: Serve) -> No
     done = run("send", "Tell Ben")
     document = run("send", "Tell Ben", "--json").document
     assert done.out.splitlines()[:3] == [
-        *("I told him.", "  ✓ send_message", "→ Ben (#kitchen): Dinner is at seven."),
+        *("I told him.", "  ✓ send_message", "→ Ben (#kitchen): Dinner is at seven.")
     ]
     assert document["reply"] == "I told him."
     assert [(one["to"], one["channel"]) for one in document["sent"]] == [("Ben", "kitchen")]

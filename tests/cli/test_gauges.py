@@ -116,9 +116,7 @@ async def test_status_says_why_it_stopped_and_how_to_clear_it(now: dict[str, Any
     assert lines[1] == "Stopped  5 failures in a row, the last: down"
 
 
-async def test_status_shows_spending_and_services_that_are_left_alone(
-    now: dict[str, Any],
-) -> None:
+async def test_status_shows_spending_and_services_that_are_left_alone(now: dict[str, Any]) -> None:
     told = plain(status_view(now, "default", []), 80)
     assert "Spent    0 of 1,000,000 tokens today · 0 of 60 ticks of its own this hour" in told
     assert "Services" not in told

@@ -47,9 +47,7 @@ def test_the_level_holds_for_us_and_others_log_warnings(capsys: Capture) -> None
     assert "INFO" not in told
 
 
-def test_json_is_one_object_a_line_with_the_traceback_redacted(
-    capsys: Capture,
-) -> None:
+def test_json_is_one_object_a_line_with_the_traceback_redacted(capsys: Capture) -> None:
     log_as(deployed(log_format="json"))
     try:
         raise ValueError(f"refused {SECRET}")
@@ -132,9 +130,7 @@ def test_a_traceback_as_text_is_redacted_too(capsys: Capture) -> None:
     assert "refused ***" in capsys.readouterr().err
 
 
-def test_failures_that_commands_report_are_logged_only_on_request(
-    capsys: Capture,
-) -> None:
+def test_failures_that_commands_report_are_logged_only_on_request(capsys: Capture) -> None:
     log_as(deployed())
     logging.getLogger("circadian.tick").error("tick failed")
     assert capsys.readouterr().err == ""

@@ -33,9 +33,7 @@ NEXT: dict[str, Any] = {
     "request: sleep": SLEEP,
     "no input": None,
     "a message in passing": {
-        "events": [
-            {"id": "hi", "text": "Hm", "sender": "Dora", "at": NIGHT, "addressed": False},
-        ]
+        "events": [{"id": "hi", "text": "Hm", "sender": "Dora", "at": NIGHT, "addressed": False}]
     },
     "a preview wanted": "preview",
 }
@@ -169,8 +167,7 @@ async def test_an_undisturbed_night_has_work_for_every_step(lived: Path, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) for name in AT],
+    "name", [pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) for name in AT]
 )
 async def test_killed_when(
     lived: Path, tmp_path: Path, undisturbed: Undisturbed, name: str

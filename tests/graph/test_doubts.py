@@ -16,11 +16,11 @@ from memory.errors import ConflictError
 from memory.operations import apply_operations
 from memory.records import Operation, add_fact, change_fact, link_facts, supersede_fact
 from memory.records.records import Fact
-from tests.support.agents import opened, result_of, said
+from tests.support.agents import model_of, opened, result_of, said
 from tests.support.clock import Clock
 from tests.support.dreamers import SETTINGS, answer, day
 from tests.support.facts import draft
-from tests.support.scripted import ScriptedChatModel, call, scripted
+from tests.support.scripted import call, scripted
 
 NOW = "2026-03-01T02:00:00+00:00"
 TEXTS = {
@@ -89,12 +89,6 @@ async def settle(agent: AsyncAgent, holds: str, falls: str) -> dict[str, Any]:
     await agent.ainvoke(said(f"SETTLE {holds} over {falls}!", "Ada"))
     told: dict[str, Any] = result_of(model_of(agent).calls[-1].messages[-1])
     return told
-
-
-def model_of(agent: AsyncAgent) -> ScriptedChatModel:
-    model = agent.resources.chat_model
-    assert isinstance(model, ScriptedChatModel)
-    return model
 
 
 @pytest.mark.parametrize("is_on_a_page", [True, False])

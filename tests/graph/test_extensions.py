@@ -84,17 +84,9 @@ def test_one_of_the_two_is_enough(modules: Path) -> None:
         ("mine", "tools = []", "holds neither tools nor components"),
         ("mine", "tools = 3", "the module mine: tools must be a list, and is a int"),
         ("mine", "components = 'abc'", "components must be a list, and is a str"),
-        (
-            "mine",
-            "def f(): ...\ntools = [f]",
-            "no tool can be made of f: .* docstring",
-        ),
+        ("mine", "def f(): ...\ntools = [f]", "no tool can be made of f: .* docstring"),
         ("mine", "tools = [1]", "1 is neither a tool nor a function"),
-        (
-            "mine",
-            "components = [1]",
-            "1 is not a prompt component; make one with component",
-        ),
+        ("mine", "components = [1]", "1 is not a prompt component; make one with component"),
     ],
 )
 def test_a_module_that_cannot_be_used_is_one_clear_error(

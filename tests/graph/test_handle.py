@@ -20,7 +20,7 @@ from memory.messages.trust import event_text
 from memory.records.records import Scope
 from memory.runtime import KEY, process_resources
 from memory.storage import list_items
-from tests.support.agents import Opening, entries, opened, said
+from tests.support.agents import Opening, entries, handled, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, scripted
 
@@ -205,10 +205,6 @@ async def test_archives_of_other_users_are_not_read(clock: Clock) -> None:
 
 
 EVENT = {"id": "e1", "at": "2026-03-02T09:00:00+00:00", "sender": "Bob", "text": "Hello"}
-
-
-def handled(out: dict[str, Any]) -> list[str]:
-    return [tick["event_id"] for tick in out["report"]["ticks"]]
 
 
 async def waiting(agent: AsyncAgent) -> list[str]:

@@ -1,6 +1,7 @@
 """Nights with models that answer as real ones do: slips, prose, wrong numbers, mended facts."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.support.agents import (
     night_model,
     opened,
     result_of,
+    said,
     scored,
     shown_lines,
 )
@@ -76,9 +78,10 @@ def model(**steps: Any) -> ScriptedChatModel:
 
 
 Night = tuple[dict[str, Any], list[JournalEntry], list[Fact], ScriptedChatModel]
+Slept = Callable[..., Awaitable[Night]]
 
 
-async def night(
+async def slept(
     folder: Path,
     clock: Clock,
     asked: ScriptedChatModel,
@@ -93,17 +96,21 @@ async def night(
         return report, await entries(agent), facts, asked
 
 
+@pytest.fixture
+def night(tmp_path: Path, clock: Clock) -> Slept:
+    """A night of this test's agent: `await night(model, said, settings...)`."""
+    return partial(slept, tmp_path, clock)
+
+
 def of(asked: ScriptedChatModel, tool: str) -> list[list[BaseMessage]]:
     return [one.messages for one in asked.calls if tool in one.tools]
 
 
 async def test_every_prompt_numbers_what_is_to_be_cited_and_tells_weekday_and_time(
-    tmp_path: Path, clock: Clock
+    night: Slept,
 ) -> None:
     asked = model(Questions=lambda *_: calls(("Questions", {"questions": ["What of the rent?"]})))
-    _, journal, *_ = await night(
-        tmp_path, clock, asked, time_zone="Asia/Tokyo", reflection_threshold=5
-    )
+    _, journal, *_ = await night(asked, time_zone="Asia/Tokyo", reflection_threshold=5)
     ids = {entry["id"] for entry in journal}
     for tool in ("Scores", "store_memory", "Questions"):
         (first, *_) = of(asked, tool)
@@ -122,8 +129,7 @@ async def test_an_entry_is_shown_with_the_question_that_it_answers(opening: Open
     asked = scripted("Noted. Is the loan taken?", "Good.", otherwise=model().otherwise)
     async with opening(asked) as agent:
         for number, text in enumerate(["We need a loan for the second shop.", "Yes, by Ilir."]):
-            event = {"id": f"e{number}", "sender": "Goran", "text": text}
-            await agent.ainvoke({"events": [event]})
+            await agent.ainvoke(said(text, "Goran", id=f"e{number}"))
         await agent.sleep()
     prompt = next(one for one in of(asked, "store_memory") if "Entries:" in str(one[1].text))
     assert str(prompt[1].text).splitlines()[-3:-1] == [
@@ -175,25 +181,23 @@ async def test_every_entry_is_shown_with_the_facts_about_its_own_things(opening:
 
 
 @pytest.mark.parametrize("dress", ["entry {}", 0])
-async def test_cited_numbers_are_understood_in_other_forms(
-    tmp_path: Path, clock: Clock, dress: str | int
-) -> None:
+async def test_cited_numbers_are_understood_in_other_forms(night: Slept, dress: str | int) -> None:
     def dressed(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
         lines = shown_lines(messages)
         given = [int(n) if dress == 0 else str(dress).format(n) for n, *_ in lines]
         return stored(*((line[2], [id_]) for id_, line in zip(given, lines, strict=True)))
 
-    report, journal, facts, _ = await night(tmp_path, clock, model(consolidate=dressed))
+    report, journal, facts, _ = await night(model(consolidate=dressed))
     assert sorted(fact["source_events"] for fact in facts) == [["e1"], ["e2"], ["e3"]]
     assert {entry["consolidation"] for entry in journal} == {"consolidated"}
     assert (report["held"], report["refused"]) == ([], [])
 
 
 async def test_a_rejected_fact_comes_back_with_the_reason_and_is_stored_once_mended(
-    tmp_path: Path, clock: Clock
+    night: Slept,
 ) -> None:
     answers = [stored(*GOOD[:2], (BAD, ["3"])), stored(GOOD[2])]
-    report, journal, facts, asked = await night(tmp_path, clock, model(consolidate=answers))
+    report, journal, facts, asked = await night(model(consolidate=answers))
     (_, second) = of(asked, "store_memory")
     told = result_of(second[3])
     assert (told["rejected"][0]["text"], told["not_cited"]) == (BAD, ["3"])
@@ -203,9 +207,7 @@ async def test_a_rejected_fact_comes_back_with_the_reason_and_is_stored_once_men
     assert (report["held"], report["refused"]) == ([], [])
 
 
-async def test_numbers_that_no_fact_holds_are_told_to_the_model(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_numbers_that_no_fact_holds_are_told_to_the_model(night: Slept) -> None:
     mail = "\n---------- Forwarded message ----------\nPay to account 99-1234."
     oven = f"The oven is 2.5 metres wide, and 1,200 kilos heavy.{mail}"
     said = [*SAID[:2], ("Ilir", oven)]
@@ -213,7 +215,7 @@ async def test_numbers_that_no_fact_holds_are_told_to_the_model(
         stored(*GOOD[:2], ("The oven is 2.5 metres wide.", ["3"])),
         stored(("The oven is 1200 kilos heavy.", ["3"])),
     ]
-    _, _, facts, asked = await night(tmp_path, clock, model(consolidate=answers), said)
+    _, _, facts, asked = await night(model(consolidate=answers), said)
     told = result_of(of(asked, "store_memory")[1][3])
     assert (told["not_cited"], told["unsaid"]) == ([], {"3": ["1,200"]})
     assert "unsaid names, for an entry, the numbers" in told["suggestion"]
@@ -231,14 +233,12 @@ async def test_numbers_that_no_fact_holds_are_told_to_the_model(
     ids=["cited", "cited in part", "nearest in words", "nothing left that it may be about"],
 )
 async def test_a_fact_refused_in_the_last_answer_leaves_its_entries_pending_for_another_night(
-    tmp_path: Path, clock: Clock, refused: Any, more: Any, pending: list[str]
+    night: Slept, refused: Any, more: Any, pending: list[str]
 ) -> None:
     """Whatever other facts cite them, and although the model has nothing else to keep."""
     facts = [{"text": text, "source_ids": ids} for text, ids in (*GOOD[:1], *more, refused)]
     answer = calls(("store_memory", {"facts": facts}), ("noop", {}))
-    report, journal, *_ = await night(
-        tmp_path, clock, model(consolidate=[answer]), max_iterations_sleep=1
-    )
+    report, journal, *_ = await night(model(consolidate=[answer]), max_iterations_sleep=1)
     left = [one for one in journal if one["consolidation"] == "pending"]
     assert [one["sources"][0] for one in left] == pending
     assert report["held"] == [one["id"] for one in left]
@@ -246,15 +246,14 @@ async def test_a_fact_refused_in_the_last_answer_leaves_its_entries_pending_for_
 
 
 async def test_after_two_tries_an_entry_stays_pending_and_the_report_has_the_reason(
-    tmp_path: Path, clock: Clock
+    night: Slept, tmp_path: Path, clock: Clock
 ) -> None:
     answers = [stored(*GOOD[:2], (BAD, ["3"])), stored((BAD, ["[3]"]))]
-    report, journal, facts, _ = await night(tmp_path, clock, model(consolidate=answers))
+    report, journal, facts, _ = await night(model(consolidate=answers))
     marks = {entry["sources"][0]: entry["consolidation"] for entry in journal}
     assert marks == {"e1": "consolidated", "e2": "consolidated", "e3": "pending"}
     assert report["held"] == [entry["id"] for entry in journal if entry["sources"] == ["e3"]]
-    assert len(report["refused"]) == 1
-    assert BAD in report["refused"][0]
+    assert (len(report["refused"]), BAD in report["refused"][0]) == (1, True)
     assert len(report["refused"][0].partition(BAD)[2]) > 10
     made = [one["target"] for one in report["operations"] if one["kind"] == "mark_entry"]
     assert (len(facts), len(made)) == (2, 2)
@@ -264,9 +263,7 @@ async def test_after_two_tries_an_entry_stays_pending_and_the_report_has_the_rea
     assert after["held"] == []
 
 
-async def test_a_night_with_slips_in_every_batch_mends_them_and_is_complete(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_night_with_slips_in_every_batch_mends_them_and_is_complete(night: Slept) -> None:
     """Each batch lacks a score at first, and has a fact that is refused."""
 
     def slips(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
@@ -279,7 +276,7 @@ async def test_a_night_with_slips_in_every_batch_mends_them_and_is_complete(
     said = [("Ben", f"Plot {number:02} grows beans.") for number in range(24)]
     sizes = dict.fromkeys(("score_batch_size", "consolidate_batch_size", "dream_batch_size"), 12)
     asked = model(Scores=slips, consolidate=slips)
-    report, _, facts, _ = await night(tmp_path, clock, asked, said, night_calls_per_100=15, **sizes)
+    report, _, facts, _ = await night(asked, said, night_calls_per_100=15, **sizes)
     made = {one["step"]: one["llm_calls"] for one in report["steps"] if one["llm_calls"]}
     assert made == {"score_importance": 4, "consolidate": 4, "dream": 2, "consolidate_entities": 1}
     assert (report["complete"], report["held"], report["refused"]) == (True, [], [])
@@ -306,15 +303,14 @@ WRONG = call("store_memory", facts="The rent is 1,900.")
     ids=["prose after the nudge", "wrong arguments twice", "the model fails"],
 )
 async def test_a_loop_without_a_usable_end_leaves_the_rest_pending(
-    tmp_path: Path,
-    clock: Clock,
+    night: Slept,
     answers: Any,
     consolidated: list[str],
     stored_facts: int,
     asked_for: int,
     reported: str,
 ) -> None:
-    report, journal, facts, asked = await night(tmp_path, clock, model(consolidate=answers))
+    report, journal, facts, asked = await night(model(consolidate=answers))
     marks = {entry["sources"][0]: entry["consolidation"] for entry in journal}
     assert [one for one, mark in marks.items() if mark == "consolidated"] == consolidated
     assert list(marks.values()).count("pending") == len(report["held"]) == 3 - len(consolidated)
@@ -322,13 +318,13 @@ async def test_a_loop_without_a_usable_end_leaves_the_rest_pending(
     assert reported in "".join([*report["refused"], *report["errors"]])
 
 
-async def test_an_answer_in_prose_is_asked_for_a_call_once(tmp_path: Path, clock: Clock) -> None:
+async def test_an_answer_in_prose_is_asked_for_a_call_once(night: Slept) -> None:
     def late(messages: list[BaseMessage], tools: list[str]) -> AIMessage | str:
         if isinstance(messages[-1], HumanMessage) and turn_of(messages):
             return as_said(messages)
         return "These entries tell of a second shop, a baker and an oven."
 
-    report, _, facts, asked = await night(tmp_path, clock, model(consolidate=late))
+    report, _, facts, asked = await night(model(consolidate=late))
     (_, second) = of(asked, "store_memory")
     assert str(second[-1].text).startswith("Call store_memory")
     assert "noop" in str(second[-1].text)
@@ -376,7 +372,7 @@ async def test_a_question_and_its_answer_are_read_together_and_the_fact_is_the_a
     assert (report["held"], report["refused"]) == ([], [])
 
 
-async def test_calls_with_the_same_or_no_id_are_told_apart(tmp_path: Path, clock: Clock) -> None:
+async def test_calls_with_the_same_or_no_id_are_told_apart(night: Slept) -> None:
     def twins(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
         made = as_said(messages).tool_calls[0]["args"]["facts"]
         each = [
@@ -385,7 +381,7 @@ async def test_calls_with_the_same_or_no_id_are_told_apart(tmp_path: Path, clock
         ]
         return AIMessage("", tool_calls=each)
 
-    report, _, facts, _ = await night(tmp_path, clock, model(consolidate=twins))
+    report, _, facts, _ = await night(model(consolidate=twins))
     assert (len(facts), report["held"]) == (3, [])
 
 
@@ -393,10 +389,10 @@ def scores(*given: tuple[Any, Any]) -> AIMessage:
     return calls(("Scores", {"scores": [{"id": id_, "importance": n} for id_, n in given]}))
 
 
-async def test_scores_beyond_the_scale_are_clamped_and_noted(tmp_path: Path, clock: Clock) -> None:
+async def test_scores_beyond_the_scale_are_clamped_and_noted(night: Slept) -> None:
     said = [*SAID, ("Goran", "The flour costs 40 a sack."), ("Nadja", "I need two more bowls.")]
     given = scores(("[1]", 11), (2, 0), ("#3", "8"), ("4", 7.5), ("entry 5", "9"))
-    report, journal, _, asked = await night(tmp_path, clock, model(Scores=[given]), said)
+    report, journal, _, asked = await night(model(Scores=[given]), said)
     found = {entry["sources"][0]: entry["importance"] for entry in journal}
     assert found == {"e1": 10, "e2": 1, "e3": 8, "e4": 8, "e5": 9}
     assert len(of(asked, "Scores")) == 1
@@ -408,11 +404,9 @@ async def test_scores_beyond_the_scale_are_clamped_and_noted(tmp_path: Path, clo
     ]
 
 
-async def test_missing_scores_are_asked_for_once_and_wrong_numbers_told(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_missing_scores_are_asked_for_once_and_wrong_numbers_told(night: Slept) -> None:
     steps = [scores((1, 7), (9, 5)), scores((2, 6))]
-    report, journal, _, asked = await night(tmp_path, clock, model(Scores=steps))
+    report, journal, _, asked = await night(model(Scores=steps))
     (_, second) = of(asked, "Scores")
     told = str(second[-1].text)
     assert "There is no entry 9: shown are 1 to 3." in told
@@ -446,28 +440,24 @@ def dreams(*pairs: dict[str, Any]) -> AIMessage:
     return calls(("Dream", {"relations": [*pairs], "contexts": []}))
 
 
-async def test_a_pair_that_could_not_be_read_is_told_and_mended(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_pair_that_could_not_be_read_is_told_and_mended(night: Slept) -> None:
     steps = [dreams(relation("[1]", "#2"), relation(3, "8")), dreams(relation(3, 1))]
-    report, _, _, asked = await night(tmp_path, clock, model(Dream=steps))
+    report, _, _, asked = await night(model(Dream=steps))
     (_, second) = of(asked, "Dream")
     assert "There is no fact 8: shown are 1 to 3." in str(second[-1].text)
-    linked = [one for one in report["operations"] if one["kind"] == "link"]
-    assert len([one for one in linked if one["after"]["of"] == "facts"]) == 2
-    assert len([one for one in report["operations"] if one["kind"] == "settle_fact"]) == 3
+    made = [(one["kind"], (one["after"] or {}).get("of")) for one in report["operations"]]
+    assert made.count(("link", "facts")) == 2
+    assert sum(kind == "settle_fact" for kind, _ in made) == 3
     assert report["refused"] == []
 
 
-async def test_what_a_join_would_lose_is_told_and_the_pair_said_again(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_what_a_join_would_lose_is_told_and_the_pair_said_again(night: Slept) -> None:
     said = [
         ("Ada", "Frau Brandt knows nothing of the application."),
         ("Ada", "The family may know nothing of the interview yet."),
     ]
     steps = [dreams(relation(2, 1, "duplicates")), dreams(relation(2, 1))]
-    report, _, facts, asked = await night(tmp_path, clock, model(Dream=steps), said)
+    report, _, facts, asked = await night(model(Dream=steps), said)
     (_, second) = of(asked, "Dream")
     told = str(second[-1].text)
     assert told.startswith("Only 2 would stay, and may not say what 1 does: family, may, interview")
@@ -476,14 +466,14 @@ async def test_what_a_join_would_lose_is_told_and_the_pair_said_again(
 
 
 async def test_an_unreadable_pair_is_dreamt_of_again_in_the_next_night(
-    tmp_path: Path, clock: Clock
+    night: Slept, tmp_path: Path, clock: Clock
 ) -> None:
     def lost(messages: list[BaseMessage], tools: list[str]) -> AIMessage:
         number = {text.split()[1]: number for number, _, text in shown_lines(messages)}
         readable = relation(number["rent"], number["is"])
         return dreams(readable, relation(number["oven"], "the rent"))
 
-    report, _, facts, _ = await night(tmp_path, clock, model(Dream=lost))
+    report, _, facts, _ = await night(model(Dream=lost))
     settled = [one["target"] for one in report["operations"] if one["kind"] == "settle_fact"]
     oven = next(fact for fact in facts if "oven" in fact["text"])
     assert (len(settled), oven["op"] in settled) == (2, False)
@@ -497,7 +487,7 @@ async def test_an_unreadable_pair_is_dreamt_of_again_in_the_next_night(
     assert done == [oven["op"]]
 
 
-async def test_evidence_that_was_not_shown_is_told_and_mended(tmp_path: Path, clock: Clock) -> None:
+async def test_evidence_that_was_not_shown_is_told_and_mended(night: Slept) -> None:
     def insight(*evidence: Any) -> AIMessage:
         one = {"text": "The second shop opens with a new baker.", "evidence": evidence}
         return calls(("Insights", {"insights": [{**one, "importance": "8"}]}))
@@ -506,7 +496,7 @@ async def test_evidence_that_was_not_shown_is_told_and_mended(tmp_path: Path, cl
         Questions=[calls(("Questions", {"questions": ["What of the second shop?"]}))],
         Insights=[insight("[1]", 40), insight(1, "#2")],
     )
-    report, *_ = await night(tmp_path, clock, asked, reflection_threshold=5)
+    report, *_ = await night(asked, reflection_threshold=5)
     (_, second) = of(asked, "Insights")
     assert "There is no memory 40" in str(second[-1].text)
     (made,) = [one["after"] for one in report["operations"] if one["kind"] == "add_entry"]
@@ -534,11 +524,9 @@ async def test_an_insight_is_labelled_wherever_it_is_recalled(opening: Opening) 
     assert f" - (an inference): {text}" in shown
 
 
-async def test_questions_are_asked_only_of_entries_that_matter(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_questions_are_asked_only_of_entries_that_matter(night: Slept) -> None:
     asked = model(Scores=[scores((1, 9), (2, 3), (3, 9))])
-    await night(tmp_path, clock, asked, reflection_threshold=5)
+    await night(asked, reflection_threshold=5)
     text = str(of(asked, "Questions")[0][1].text)
     assert ("rent" in text, "Ilir is hired" in text, "oven" in text) == (True, False, True)
 
@@ -580,16 +568,14 @@ async def test_the_last_night_s_facts_are_seen_again_where_a_batch_has_room(tmp_
     clock = Clock()
     async with opened(tmp_path, scripted(otherwise=answered), clock) as agent:
         for place, text in enumerate(("I live in Bergen.", "The glass arrives on Friday.")):
-            event = {"id": f"e{place}", "sender": "Ada", "text": text, "addressed": False}
-            await agent.ainvoke({"events": [event]})
+            await agent.ainvoke(said(text, id=f"e{place}", addressed=False))
             clock.advance(days=1)
             await agent.ainvoke({"request": "sleep"})
-    assert "Bergen" in shown[-1]
-    assert "glass" in shown[-1]
+    assert ("Bergen" in shown[-1], "glass" in shown[-1]) == (True, True)
 
 
 async def test_attributes_that_can_be_used_stay_where_the_call_to_mend_others_fails(
-    tmp_path: Path, clock: Clock
+    night: Slept,
 ) -> None:
     oven = {"entity": "E1", "name": "oven", "value": SAID[2][1], "evidence": ["1"]}
     rent = {"entity": "E3", "name": "rent", "value": "The rent is 9,900.", "evidence": ["3"]}
@@ -599,20 +585,16 @@ async def test_attributes_that_can_be_used_stay_where_the_call_to_mend_others_fa
             raise ModelError("down")
         return calls(("Attributes", {"attributes": [oven, rent]}))
 
-    report, *_ = await night(tmp_path, clock, model(Attributes=attributes))
+    report, *_ = await night(model(Attributes=attributes))
     changed = [one["after"] for one in report["operations"] if one["kind"] == "change_entity"]
     assert [name for one in changed for name in one["attributes"]] == ["oven"]
     assert report["refused"][-1] == "asked again in vain: down"
     assert (report["left"], report["errors"]) == ({}, [])
 
 
-async def test_unusable_answers_count_towards_the_night_budget(
-    tmp_path: Path, clock: Clock
-) -> None:
-    asked = model(Dream=lambda *_: "No form at all.")
-    report, *_ = await night(tmp_path, clock, asked)
+async def test_unusable_answers_count_towards_the_night_budget(night: Slept) -> None:
+    report, _, _, asked = await night(model(Dream=lambda *_: "No form at all."))
     lines = {line["step"]: line for line in report["steps"]}
     assert len(report["errors"]) == 1
-    assert lines["dream"]["llm_calls"] == 1 + CORRECTIONS
-    assert lines["dream"]["tokens"] > 0
+    assert (lines["dream"]["llm_calls"], lines["dream"]["tokens"] > 0) == (1 + CORRECTIONS, True)
     assert sum(line["llm_calls"] for line in report["steps"]) == len(asked.calls)

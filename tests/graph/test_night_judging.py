@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from memory.errors import ModelError
 from memory.night.order import LEAST_CALLS
 from memory.settings import Settings
-from tests.graph.test_night_answers import SAID, Night, model, night
+from tests.graph.test_night_answers import SAID, Night, model, slept
 from tests.support.agents import opened, result_of, shown_lines
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, calls
@@ -40,7 +40,7 @@ def judged(judge: Answer, *answers: AIMessage) -> ScriptedChatModel:
 
 
 async def judging(folder: Path, clock: Clock, asked: ScriptedChatModel, **settings: Any) -> Night:
-    return await night(folder, clock, asked, TWO, **{"judge_facts": True, **settings})
+    return await slept(folder, clock, asked, TWO, **{"judge_facts": True, **settings})
 
 
 def looks(asked: ScriptedChatModel) -> list[str]:
@@ -157,7 +157,7 @@ async def test_judging_leaves_the_later_steps_their_calls(tmp_path: Path, clock:
 
     asked = model(Verdicts=lambda *_: verdicts((1, True)), consolidate=kept)
     settings = {"judge_facts": True, "consolidate_batch_size": 1, "night_calls_per_100": 15}
-    report, _, facts, _ = await night(tmp_path, clock, asked, SAID, **settings)
+    report, _, facts, _ = await slept(tmp_path, clock, asked, SAID, **settings)
     last = [one.tools for one in asked.calls][-2:]
     assert (len(looks(asked)), len(facts), last) == (2, 3, [["Dream"], ["Attributes"]])
     assert sum(one["llm_calls"] for one in report["steps"]) == LEAST_CALLS

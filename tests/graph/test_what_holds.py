@@ -1,8 +1,12 @@
 """People have profiles and pages after a night, and an owner is told what changed and asked."""
 
+import asyncio
 import json
 import re
+import shutil
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +21,14 @@ from memory.night import lines_of
 from memory.records.profiles import EntityProfile
 from memory.records.records import Fact
 from memory.settings import Settings
-from tests.support.agents import Opening, opened, result_of, said
+from tests.support.agents import Opening, model_of, opened, result_of, said
 from tests.support.clock import Clock
 from tests.support.dreamers import SATURDAY, SETTINGS, answer, day, whole
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted
 
 CLAIM = ("Ada", "Lila is not allergic to strawberries.")
 VIENNA = SETTINGS.model_copy(update={"time_zone": "Europe/Vienna"})
+Lived = tuple[Path, datetime]
 _PAIR = re.compile(r"- \[(\w{8})\] .*\n  or \[(\w{8})\] ")
 
 
@@ -41,10 +46,39 @@ def lively(settling: str = "YES") -> ScriptedChatModel:
     return scripted(otherwise=answered)
 
 
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
+    """A folder with `agent`, who has lived a day, and `rested`, whose night has passed as well."""
+    folder, clock = tmp_path_factory.mktemp("lived"), Clock()
+
+    async def live() -> None:
+        async with opened(folder / "agent", lively(), clock, settings=VIENNA) as agent:
+            await day(agent, clock, [*SATURDAY, CLAIM])
+        shutil.copytree(folder / "agent", folder / "rested")
+        async with opened(folder / "rested", lively(), clock, settings=VIENNA) as agent:
+            await agent.sleep()
+
+    asyncio.run(live())
+    return folder, clock.now
+
+
+@asynccontextmanager
+async def living(lived: Lived, name: str, data: Path, clock: Clock) -> AsyncIterator[AsyncAgent]:
+    clock.set(lived[1])
+    shutil.copytree(lived[0] / name, data)
+    async with opened(data, lively(), clock, settings=VIENNA) as handle:
+        yield handle
+
+
 @pytest.fixture
-async def agent(tmp_path: Path, clock: Clock) -> AsyncIterator[AsyncAgent]:
-    async with opened(tmp_path / "data", lively(), clock, settings=VIENNA) as handle:
-        await day(handle, clock, [*SATURDAY, CLAIM])
+async def agent(lived: Lived, data: Path, clock: Clock) -> AsyncIterator[AsyncAgent]:
+    async with living(lived, "agent", data, clock) as handle:
+        yield handle
+
+
+@pytest.fixture
+async def rested(lived: Lived, data: Path, clock: Clock) -> AsyncIterator[AsyncAgent]:
+    async with living(lived, "rested", data, clock) as handle:
         yield handle
 
 
@@ -58,12 +92,6 @@ async def page(agent: AsyncAgent, name: str) -> list[str]:
         agent.store, agent.resources.semantic, agent.scope, [await profile(agent, name)]
     )
     return [line.text for one in shown for line in one.lines]
-
-
-def model_of(agent: AsyncAgent) -> ScriptedChatModel:
-    model = agent.resources.chat_model
-    assert isinstance(model, ScriptedChatModel)
-    return model
 
 
 async def test_people_have_attributes_and_a_page_after_their_first_night(agent: AsyncAgent) -> None:
@@ -81,22 +109,21 @@ async def test_people_have_attributes_and_a_page_after_their_first_night(agent: 
 
 
 async def test_what_a_fact_on_a_page_superseded_is_told_beside_it(
-    agent: AsyncAgent, clock: Clock
+    rested: AsyncAgent, clock: Clock
 ) -> None:
-    await agent.sleep()
-    await day(agent, clock, [("Ben", "The glass arrives on Monday.")], first=50)
-    await agent.sleep()
+    await day(rested, clock, [("Ben", "The glass arrives on Monday.")], first=50)
+    await rested.sleep()
     (old,) = [
         one
-        for one in await agent.resources.semantic.all(agent.scope)
+        for one in await rested.resources.semantic.all(rested.scope)
         if one["text"] == "The glass arrives on Friday."
     ]
     assert old["invalid_at"]
     # The conversation no longer shows it.
     long_ago = {"source_events": ["long-ago"]}
-    await agent.resources.semantic.update(agent.scope, old["id"], long_ago)
-    await agent.ainvoke(said("When does the glass arrive?", "Ben"))
-    told = model_of(agent).calls[-1].text
+    await rested.resources.semantic.update(rested.scope, old["id"], long_ago)
+    await rested.ainvoke(said("When does the glass arrive?", "Ben"))
+    told = model_of(rested).calls[-1].text
     assert "The glass arrives on Monday." in told.partition("<pages>")[2].partition("</pages>")[0]
     assert "(until Mon 2026-03-02: The glass arrives on Friday.)" in told
 
@@ -111,10 +138,10 @@ async def test_what_a_fact_on_a_page_superseded_is_told_beside_it(
     ],
 )
 async def test_a_line_that_the_prompt_shows_stands_for_its_fact_if_it_says_the_whole(
-    tmp_path: Path, clock: Clock, value: str, page_tokens: int, left: bool
+    opening: Opening, clock: Clock, value: str, page_tokens: int, left: bool
 ) -> None:
     settings = VIENNA.model_copy(update={"page_tokens": page_tokens, "owners": ["Ada"]})
-    async with opened(tmp_path / "data", lively(), clock, settings=settings) as agent:
+    async with opening(lively(), settings=settings) as agent:
         await day(agent, clock, SATURDAY)
         await agent.sleep()
         await shows_a_part(agent, value)
@@ -152,20 +179,19 @@ async def test_an_owner_is_told_an_attribute_once_and_a_stranger_not_at_all(
             assert "home: I live in Bergen" not in told
 
 
-async def test_what_was_corrected_by_day_is_no_longer_shown_of_a_person(agent: AsyncAgent) -> None:
-    await agent.sleep()
-    ada = await profile(agent, "Ada")
+async def test_what_was_corrected_by_day_is_no_longer_shown_of_a_person(rested: AsyncAgent) -> None:
+    ada = await profile(rested, "Ada")
     [op] = ada["attributes"]["home"]["evidence"]
-    (fact,) = (await agent.resources.semantic.by_op(agent.scope, [op])).values()
+    (fact,) = (await rested.resources.semantic.by_op(rested.scope, [op])).values()
     noted = {"at": fact["valid_from"], "speaker": "Ada", "trust": 1.0, "consolidated": False}
     noted |= {"sources": fact["source_entries"]}
     texts = ["Ada has cats in Bergen.", "Ada sings."]
     observations = [{**noted, "id": text, "text": text} for text in texts]
     changed = {**ada, "observations": observations}
-    await agent.store.aput(agent.scope.namespace(entities.ENTITIES), ada["id"], changed)
-    await agent.correct(fact["id"], "I live in Oslo.", "Ada")
-    await agent.ainvoke(said("Where do I live?", "Ada"))
-    told = model_of(agent).calls[-1].text.partition("<entity_context>")[2]
+    await rested.store.aput(rested.scope.namespace(entities.ENTITIES), ada["id"], changed)
+    await rested.correct(fact["id"], "I live in Oslo.", "Ada")
+    await rested.ainvoke(said("Where do I live?", "Ada"))
+    told = model_of(rested).calls[-1].text.partition("<entity_context>")[2]
     assert "Ada sings." in told
     assert "home: " not in told
     assert "cats in Bergen" not in told
@@ -196,17 +222,16 @@ async def test_a_stranger_adds_nothing_to_the_page_of_an_owners_project(
 
 
 async def test_a_superseded_fact_is_on_no_page_and_makes_no_attribute(
-    agent: AsyncAgent, clock: Clock
+    rested: AsyncAgent, clock: Clock
 ) -> None:
-    await agent.sleep()
-    facts = await agent.resources.semantic.all(agent.scope)
+    facts = await rested.resources.semantic.all(rested.scope)
     (old,) = [one for one in facts if "live in Bergen" in one["text"]]
-    await agent.correct(old["id"], "I live in Oslo.", "Ada")
-    assert "I live in Bergen with my two cats." not in await page(agent, "Ada")
+    await rested.correct(old["id"], "I live in Oslo.", "Ada")
+    assert "I live in Bergen with my two cats." not in await page(rested, "Ada")
     clock.advance(hours=24)
-    await agent.sleep()
-    assert (await profile(agent, "Ada"))["attributes"]["home"]["value"] == "I live in Oslo."
-    assert "I live in Oslo." in await page(agent, "Ada")
+    await rested.sleep()
+    assert (await profile(rested, "Ada"))["attributes"]["home"]["value"] == "I live in Oslo."
+    assert "I live in Oslo." in await page(rested, "Ada")
 
 
 async def test_an_entry_brings_the_fact_that_was_stored_of_it_awake_and_falls_with_it(
@@ -227,34 +252,32 @@ async def test_an_entry_brings_the_fact_that_was_stored_of_it_awake_and_falls_wi
 
 
 async def test_a_night_without_news_changes_neither_pages_nor_profiles(
-    agent: AsyncAgent, clock: Clock
+    rested: AsyncAgent, clock: Clock
 ) -> None:
-    await agent.sleep()
-    stood = await whole(agent)
+    stood = await whole(rested)
     for number in range(2):
         clock.advance(hours=24)
         heard = said("Trivial: hm.", "Ben", id=f"hm-{number}", addressed=False)
-        await agent.ainvoke(heard)
-        slept = await agent.sleep()
+        await rested.ainvoke(heard)
+        slept = await rested.sleep()
         kinds = {one["kind"] for one in slept["operations"]}
         assert kinds <= {"score_entry", "mark_entry", "prune_entry"}
-    after = await whole(agent)
+    after = await whole(rested)
     kept = [key for key in stood if key.startswith(("pages", "entities"))]
     assert {key: after[key] for key in kept} == {key: stood[key] for key in kept}
 
 
-async def test_forgetting_erases_lines_and_attributes_with_their_facts(agent: AsyncAgent) -> None:
-    await agent.sleep()
-    facts = await agent.resources.semantic.all(agent.scope)
+async def test_forgetting_erases_lines_and_attributes_with_their_facts(rested: AsyncAgent) -> None:
+    facts = await rested.resources.semantic.all(rested.scope)
     (home,) = [one for one in facts if "live in Bergen" in one["text"]]
-    await agent.forget_fact(home["id"])
-    assert (await profile(agent, "Ada"))["attributes"] == {}
-    assert await page(agent, "Ada") == [
+    await rested.forget_fact(home["id"])
+    assert (await profile(rested, "Ada"))["attributes"] == {}
+    assert await page(rested, "Ada") == [
         "Lila is not allergic to strawberries.",
         "Note: Ben built a greenhouse.",
     ]
-    await agent.forget("Lila")
-    kept = {key: value for key, value in (await whole(agent)).items() if key.startswith("pages")}
+    await rested.forget("Lila")
+    kept = {key: value for key, value in (await whole(rested)).items() if key.startswith("pages")}
     gone = {one["op"] for one in facts if "Lila" in one["text"] or one is home}
     assert kept
     assert not any(op in json.dumps(kept) for op in gone)
@@ -282,9 +305,9 @@ async def test_a_briefing_tells_what_changed_and_asks_what_contradicts(
 
 
 async def test_a_briefing_tells_what_was_corrected_since_the_night(
-    tmp_path: Path, clock: Clock
+    opening: Opening, clock: Clock
 ) -> None:
-    async with opened(tmp_path / "data", lively(), clock, settings=VIENNA) as agent:
+    async with opening(lively(), settings=VIENNA) as agent:
         await day(agent, clock, [("Ben", "The letter is due on 4 March 2026.")])
         await agent.sleep()
         (old,) = await agent.resources.semantic.all(agent.scope)
@@ -305,10 +328,10 @@ async def test_a_chat_shows_a_briefing_once_a_night(agent: AsyncAgent) -> None:
 
 @pytest.mark.parametrize("page_tokens", [1_200, 60])
 async def test_what_contradicts_is_told_an_owner_once(
-    tmp_path: Path, clock: Clock, page_tokens: int
+    opening: Opening, clock: Clock, page_tokens: int
 ) -> None:
     settings = SETTINGS.model_copy(update={"owners": ["Ben"], "page_tokens": page_tokens})
-    async with opened(tmp_path / "data", lively(), clock, settings=settings) as agent:
+    async with opening(lively(), settings=settings) as agent:
         await day(agent, clock, [*SATURDAY, CLAIM])
         await agent.sleep()
         for fact in await agent.resources.semantic.all(agent.scope):
@@ -324,13 +347,12 @@ async def test_what_contradicts_is_told_an_owner_once(
 
 @pytest.mark.parametrize("who", ["local", "Ada"])
 async def test_only_an_owner_settles_a_contradiction(
-    agent: AsyncAgent, clock: Clock, who: str
+    rested: AsyncAgent, clock: Clock, who: str
 ) -> None:
-    await agent.sleep()
     clock.advance(hours=8)
-    await agent.ainvoke(said("YES, she is not.", who))
-    told = [str(one.text) for one in model_of(agent).calls[-2].messages]
-    facts = {one["text"]: one for one in await agent.resources.semantic.all(agent.scope)}
+    await rested.ainvoke(said("YES, she is not.", who))
+    told = [str(one.text) for one in model_of(rested).calls[0].messages]
+    facts = {one["text"]: one for one in await rested.resources.semantic.all(rested.scope)}
     allergic = facts["My sister Lila is allergic to strawberries."]
     not_allergic = facts["Lila is not allergic to strawberries."]
     if who != "local":
@@ -338,9 +360,9 @@ async def test_only_an_owner_settles_a_contradiction(
         assert allergic["invalid_at"] is None
         return
     assert allergic["superseded_by"] == not_allergic["id"]
-    assert await _former(agent, not_allergic) == []
+    assert await _former(rested, not_allergic) == []
     assert not not_allergic.get("disputed")
-    found = await briefing(agent.context)
+    found = await briefing(rested.context)
     assert found is not None
     assert found["questions"] == []
 
@@ -367,23 +389,22 @@ async def _former(agent: AsyncAgent, fact: Fact) -> list[str]:
     ],
 )
 async def test_a_contradiction_on_no_page_is_settled_by_its_texts(
-    agent: AsyncAgent, clock: Clock, said_so: str, told: str, *, is_meant: bool
+    rested: AsyncAgent, clock: Clock, said_so: str, told: str, *, is_meant: bool
 ) -> None:
-    await agent.sleep()
-    await agent.store.adelete(agent.scope.namespace(pages.PAGES), pages.DISPUTES)
+    await rested.store.adelete(rested.scope.namespace(pages.PAGES), pages.DISPUTES)
     clock.advance(hours=8)
     text = "My sister Lila is allergic to strawberries"
-    known = {one["text"]: one for one in await agent.resources.semantic.all(agent.scope)}
+    known = {one["text"]: one for one in await rested.resources.semantic.all(rested.scope)}
     fact = known[f"{text}."]
     holds = said_so.format(text=text, id=fact["id"][:8], who=fact["speaker"])
     falls = told.format(text=CLAIM[1].strip("."), id=known[CLAIM[1]]["id"][:8])
-    model_of(agent).otherwise = lambda messages, tools: (
+    model_of(rested).otherwise = lambda messages, tools: (
         "Settled."
         if isinstance(messages[-1], ToolMessage)
         else call("settle_dispute", holds=holds, falls=falls)
     )
-    await agent.ainvoke(said("She is allergic.", "local"))
-    facts = {one["text"]: one for one in await agent.resources.semantic.all(agent.scope)}
+    await rested.ainvoke(said("She is allergic.", "local"))
+    facts = {one["text"]: one for one in await rested.resources.semantic.all(rested.scope)}
     heir = facts[f"{text}."]["id"] if is_meant else None
     assert facts[CLAIM[1]]["superseded_by"] == heir
     assert bool(facts[f"{text}."].get("disputed")) is not is_meant

@@ -1,7 +1,7 @@
 """The agent on LangGraph's own server, as Studio and deployments use it."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import pytest
@@ -13,6 +13,7 @@ from graph.agent import open_agent
 from memory.errors import BusyError
 from memory.records.records import LOCAL_USER, thread_id
 from memory.settings import Settings
+from tests.support.agents import handled, replies
 from tests.support.server import Server, until
 
 PROJECT = "Start a project to build a shed in the garden"
@@ -65,14 +66,6 @@ def said(text: str, **more: Any) -> dict[str, Any]:
 
 def event(name: str, text: str, **more: Any) -> dict[str, Any]:
     return {"id": name, "at": "2026-03-02T09:00:00Z", "sender": "Bob", "text": text, **more}
-
-
-def replies(out: Mapping[str, Any]) -> list[str]:
-    return [tick["reply"] for tick in out["report"]["ticks"]]
-
-
-def handled(out: Mapping[str, Any]) -> list[str]:
-    return [tick["event_id"] for tick in out["report"]["ticks"]]
 
 
 def agent_id(client: SyncLangGraphClient) -> str:
@@ -177,9 +170,7 @@ def test_a_chat_client_keeps_the_typed_messages_and_is_sent_no_removals(
     assert [message["type"] for message, _ in seen["messages"]] == ["ai", "ai"]
 
 
-def test_a_fork_answers_nothing_that_another_branch_answered(
-    client: SyncLangGraphClient,
-) -> None:
+def test_a_fork_answers_nothing_that_another_branch_answered(client: SyncLangGraphClient) -> None:
     thread, places = Thread(client), []
     for text in ("My dog is called Rex", "I live in Porto", "I collect maps"):
         thread.run(text)

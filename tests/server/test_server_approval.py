@@ -15,8 +15,9 @@ from langgraph_sdk import get_sync_client
 from graph.agent import open_agent
 from memory.errors import BusyError
 from memory.records.records import LOCAL_USER, thread_id
-from tests.server.test_server import Thread, handled, replies
+from tests.server.test_server import Thread
 from tests.support import launching
+from tests.support.agents import handled, replies
 from tests.support.api_client import ApiClient
 from tests.support.launching import LAUNCH, Launches, asking
 from tests.support.openai_server import OpenAIServer, Reply, text

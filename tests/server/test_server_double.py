@@ -15,7 +15,8 @@ from langgraph_sdk import get_sync_client
 from langgraph_sdk.client import SyncLangGraphClient
 
 from memory.records.records import LOCAL_USER
-from tests.server.test_server import Thread, event, handled, said
+from tests.server.test_server import Thread, event, said
+from tests.support.agents import handled
 from tests.support.openai_server import KEY, OpenAIServer, Reply, text
 from tests.support.server import Server, until
 

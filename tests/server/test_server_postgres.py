@@ -11,6 +11,7 @@ from langgraph_sdk.client import SyncLangGraphClient
 from graph.agent import open_agent
 from memory.errors import BusyError
 from memory.records.records import LOCAL_USER, thread_id
+from tests.support.agents import replies
 from tests.support.server import Server
 
 AGENT = thread_id(LOCAL_USER, "default")
@@ -34,13 +35,7 @@ def run(client: SyncLangGraphClient, *texts: str, **more: Any) -> dict[str, Any]
     return cast(dict[str, Any], client.runs.wait(AGENT, "agent", input=given))
 
 
-def replies(out: dict[str, Any]) -> list[str]:
-    return [tick["reply"] for tick in out["report"]["ticks"]]
-
-
-def test_a_server_on_a_database_meets_the_same_agent_as_python(
-    server: Server,
-) -> None:
+def test_a_server_on_a_database_meets_the_same_agent_as_python(server: Server) -> None:
     with get_sync_client(url=server.url) as client:
         assert len(replies(run(client, NINA))) == 1
         assert run(client, request="sleep")["report"]["night"]["complete"]

@@ -113,7 +113,8 @@ def test_waiting_events_are_counted_until_their_tick(server: Server) -> None:
 
 
 def test_refused_requests_are_counted(tmp_path: Path) -> None:
-    with Server(tmp_path / "server", CIRCADIAN_REQUESTS_PER_MINUTE="2") as server:
+    # Cold: this one server imports everything, as an operator's does.
+    with Server(tmp_path / "server", cold=True, CIRCADIAN_REQUESTS_PER_MINUTE="2") as server:
         for _ in range(4):
             httpx.get(f"{server.url}/circadian/agents", timeout=30)
         forged = {"X-Forwarded-For": "circadian"}

@@ -93,8 +93,7 @@ async def test_what_is_open_writes_nothing_once_it_is_newer_and_goes_on_when_upd
 
 @pytest.mark.parametrize("place", ["database"], indirect=True)
 @pytest.mark.parametrize(
-    "table",
-    ["circadian_checkpoint_migrations", "circadian_store_migrations", "memory_migrations"],
+    "table", ["circadian_checkpoint_migrations", "circadian_store_migrations", "memory_migrations"]
 )
 async def test_a_newer_table_of_a_database_is_left_alone(place: Place, table: str) -> None:
     async with place.open() as agents:

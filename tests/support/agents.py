@@ -2,14 +2,16 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool
+from langgraph.pregel import _utils as compiling
 
 from graph.agent import open_agent
 from graph.api import AsyncAgent
@@ -18,7 +20,7 @@ from memory.messages.trust import unescaped
 from memory.records.records import JournalEntry
 from memory.settings import Settings
 from tests.support.clock import Clock
-from tests.support.scripted import calls
+from tests.support.scripted import ScriptedChatModel, calls
 
 EXTRACTING = ["add_journal_entry", "update_entity_observation", "noop"]
 """The tools of an extraction, in the order in which a model is given them."""
@@ -32,6 +34,10 @@ DREAMS = {
     "Insights": "insights",
 }
 """What dreaming asks for, and the list in which the answer stands."""
+
+# LangGraph reads the bytecode of each node whenever a graph is compiled: of the same nodes, for
+# thousands of agents.
+compiling.get_function_nonlocals = cache(compiling.get_function_nonlocals)
 
 
 @asynccontextmanager
@@ -65,6 +71,12 @@ Opening = Callable[..., AbstractAsyncContextManager[AsyncAgent]]
 """`opened` in a folder of the test's own, by the test's clock: given a model and options."""
 
 
+def model_of(agent: AsyncAgent) -> ScriptedChatModel:
+    model = agent.resources.chat_model
+    assert isinstance(model, ScriptedChatModel)
+    return model
+
+
 def said(text: str, sender: str = "Ada", **more: Any) -> dict[str, Any]:
     return {"events": [{"text": text, "sender": sender, **more}]}
 
@@ -77,6 +89,14 @@ def overheard(*texts: str, sender: str = "Ada", first: int = 0) -> dict[str, Any
             {"id": f"e{n}", "text": text, "sender": sender, "addressed": False} for n, text in given
         ]
     }
+
+
+def handled(out: Mapping[str, Any]) -> list[str]:
+    return [tick["event_id"] for tick in out["report"]["ticks"]]
+
+
+def replies(out: Mapping[str, Any]) -> list[str]:
+    return [tick["reply"] for tick in out["report"]["ticks"]]
 
 
 def result_of(message: BaseMessage) -> dict[str, Any]:

@@ -5,12 +5,6 @@ The fixtures are registered for every test by conftest.py: `memories` is each of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from memory.facts.semantic import SemanticMemory
-
-if TYPE_CHECKING:
-    from memory.storage.postgres.connections import BlockingPool
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,9 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 from langchain_core.embeddings import Embeddings
 
+from memory.facts.semantic import SemanticMemory
 from tests.support import facts
 from tests.support.facts import DIMENSION, WordEmbeddings
 from tests.support.tables import DATABASES
+
+if TYPE_CHECKING:
+    from memory.storage.postgres.connections import BlockingPool
 
 
 class Memories:
@@ -63,3 +61,13 @@ def memories(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memorie
     yield made
     for memory in made.opened:
         memory.close()
+
+
+@pytest.fixture
+def embeddings() -> WordEmbeddings:
+    return WordEmbeddings()
+
+
+@pytest.fixture
+def memory(memories: Memories, embeddings: WordEmbeddings) -> SemanticMemory:
+    return memories.open(embeddings)

@@ -15,10 +15,6 @@ starts reach it by the same connection string. Under pytest-xdist each worker ha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from memory.storage.postgres.connections import BlockingPool
 import subprocess
 import tempfile
 import warnings
@@ -31,6 +27,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.places import in_memory
+
+if TYPE_CHECKING:
+    from memory.storage.postgres.connections import BlockingPool
 
 _WATCH = """
 cat > /dev/null

@@ -174,8 +174,8 @@ def _free_port() -> int:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server without users, which imports everything as an operator's does."""
-    with Server(tmp_path_factory.mktemp("server"), cold=True) as running:
+    """A server without users."""
+    with Server(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 

@@ -5,19 +5,18 @@ The fixtures are registered for every test by conftest.py: `table` is each of th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from memory.facts.sqlite.table import SqliteTable
-from memory.facts.table import Filters, MemoryTable, Row, Vector, unit
-
-if TYPE_CHECKING:
-    from memory.storage.postgres.connections import BlockingPool
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+
+from memory.facts.sqlite.table import SqliteTable
+from memory.facts.table import Filters, MemoryTable, Row, Vector, unit
+
+if TYPE_CHECKING:
+    from memory.storage.postgres.connections import BlockingPool
 
 DIMENSION = 8
 MODEL = "words"

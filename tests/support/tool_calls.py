@@ -165,10 +165,7 @@ def wanted(name: str, /, **args: Any) -> ToolCall:
 
 
 async def executed(
-    calls: Sequence[ToolCall],
-    tools: Sequence[BaseTool],
-    state: State | None = None,
-    **options: Any,
+    calls: Sequence[ToolCall], tools: Sequence[BaseTool], state: State | None = None, **options: Any
 ) -> Executed:
     """What `calls` do in the middle of tick 42; see `Bench.execute`."""
     return await Bench(state or tick_state()).execute(calls, tools, **options)

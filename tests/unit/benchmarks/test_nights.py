@@ -112,7 +112,7 @@ def test_a_life_is_lived_in_each_way(tmp_path: Path) -> None:
     assert nights.main(["--data", str(file), "--later", "40", "--json", str(out)]) == 0
     told = json.loads(out.read_text())["harp"]
     assert list(told) == [
-        *("none", "none+40", "offline", "offline+40", "reference", "reference+40"),
+        *("none", "none+40", "offline", "offline+40", "reference", "reference+40")
     ]
     wanted = [
         *("recall_at_10", "recall_1300", "stale_first", "dependents_flagged", "flagged_wrongly"),

@@ -40,7 +40,7 @@ def sql_stands_in_memory_and_persistence(source: Source) -> list[str]:
     drivers = [f"{at}: {m}" for at, m in source.imports() if m.split(".")[0] in SQL_MODULES]
     texts = [
         f"{node.lineno}: {node.value[:40]!r}"
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and SQL_TEXT.match(node.value)

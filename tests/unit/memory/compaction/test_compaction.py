@@ -1,4 +1,3 @@
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -28,7 +27,7 @@ from memory.messages.convert import EVENT_KEY, MARK
 from memory.settings import Settings
 from memory.text.tokens import approximate_tokens
 from nodes.compaction import instruction
-from tests.support.agents import EXTRACTING, opened, result_of, said
+from tests.support.agents import EXTRACTING, Opening, result_of, said
 from tests.support.clock import Clock
 from tests.support.scripted import calls, scripted
 
@@ -105,12 +104,10 @@ def overflowing(messages: list[BaseMessage], tools: list[str]) -> Any:
 
 
 @pytest.mark.parametrize("window", [0, 1, 20])
-async def test_an_overflow_keeps_the_current_question(
-    tmp_path: Path, clock: Clock, window: int
-) -> None:
+async def test_an_overflow_keeps_the_current_question(opening: Opening, window: int) -> None:
     settings = Settings(compact_preserve_window=window)
     model = scripted(otherwise=overflowing)
-    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         for number in range(3):
             await agent.ainvoke(said(f"Hi {number}, " + "word " * 30, id=f"e{number}"))
         out = await agent.ainvoke(said("How are you?", id="asked"))
@@ -123,10 +120,10 @@ async def test_an_overflow_keeps_the_current_question(
     assert all(one.type in ("human", "ai") for one in kept[1:at])
 
 
-async def test_the_first_tick_knows_when_its_session_began(tmp_path: Path, clock: Clock) -> None:
+async def test_the_first_tick_knows_when_its_session_began(opening: Opening, clock: Clock) -> None:
     model = scripted(calls(("get_system_status", {})), "Now.")
     began = clock().isoformat()
-    async with opened(tmp_path / "data", model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(said("Since when?"))
         clock.advance(hours=1)
         model.steps.append("Still.")
@@ -153,10 +150,10 @@ async def talked(agent: Any, count: int) -> dict[str, Any]:
     return result
 
 
-async def test_a_refused_summary_is_counted_in_the_night(tmp_path: Path, clock: Clock) -> None:
+async def test_a_refused_summary_is_counted_in_the_night(opening: Opening) -> None:
     model = scripted(otherwise=wordy)
     settings = FULL.model_copy(update={"memory_enabled": False, "compact_sleep_threshold": 0.5})
-    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await talked(agent, 5)
         out = await agent.ainvoke({"request": "sleep"})
     (step,) = [one for one in out["report"]["night"]["steps"] if one["step"] == "compact"]
@@ -180,10 +177,10 @@ def shortened_when_told(words: int) -> Any:
 
 @pytest.mark.parametrize(("words", "by"), [(20, "summary"), (110, "extract")])
 async def test_a_summary_slightly_too_long_is_asked_for_once_more(
-    tmp_path: Path, clock: Clock, words: int, by: str
+    opening: Opening, words: int, by: str
 ) -> None:
     model = scripted(otherwise=shortened_when_told(words))
-    async with opened(tmp_path / "data", model, clock, settings=FULL) as agent:
+    async with opening(model, settings=FULL) as agent:
         out = await talked(agent, 7)
     (tick,) = out["report"]["ticks"]
     asked = [one.messages for one in model.calls if not one.tools and len(one.messages) > 2]

@@ -17,8 +17,7 @@ from memory.operations.apply import apply_operations
 from memory.records.operations import add_fact, meet_entity, observe_entity, supersede_fact
 from memory.records.profiles import EntityProfile, entity_id, sender_id
 from memory.records.records import Event, Fact, Operation, Scope
-from tests.support.agents import opened
-from tests.support.clock import Clock
+from tests.support.agents import Opening
 from tests.support.facts import ANA, BEN, draft, memory_at
 from tests.support.night_memories import observation, talk
 from tests.support.scripted import scripted
@@ -200,8 +199,8 @@ async def test_operations_without_entities_read_nothing() -> None:
     assert store.reads == 0
 
 
-async def test_repeated_observations_are_stored_once(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path / "data", scripted(), clock) as agent:
+async def test_repeated_observations_are_stored_once(opening: Opening) -> None:
+    async with opening(scripted()) as agent:
         for number in [*range(8), *range(8)]:
             await apply(agent.store, observe("Bea", number))
         (bea,) = await entities.everyone(agent.store, ANA)

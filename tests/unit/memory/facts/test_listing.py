@@ -58,13 +58,12 @@ LISTS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "expected"), LISTS)
-def test_a_list_shows_what_it_asks_for_in_its_order(
-    people: MemoryTable, wanted: dict[str, Any], expected: str
-) -> None:
-    filters = {**scope("ana"), **wanted.get("filters", {})}
-    rows, total = people.listed(Listing(**{**wanted, "filters": filters}))
-    assert (ids(rows), total) == ([f"ana-{op}" for op in expected], len(expected))
+def test_a_list_shows_what_it_asks_for_in_its_order(people: MemoryTable) -> None:
+    for wanted, expected in LISTS:
+        filters = {**scope("ana"), **wanted.get("filters", {})}
+        rows, total = people.listed(Listing(**{**wanted, "filters": filters}))
+        shown = [f"ana-{op}" for op in expected]
+        assert (ids(rows), total) == (shown, len(expected)), wanted
 
 
 def test_pages_together_are_the_whole_list(people: MemoryTable) -> None:

@@ -19,16 +19,6 @@ from tests.support.memories import Memories
 KINDS: tuple[Kind, ...] = ("fact", "episode")
 
 
-@pytest.fixture
-def embeddings() -> WordEmbeddings:
-    return WordEmbeddings()
-
-
-@pytest.fixture
-def memory(memories: Memories, embeddings: WordEmbeddings) -> SemanticMemory:
-    return memories.open(embeddings)
-
-
 def episode(op: str, text: str, **fields: Any) -> Episode:
     made = {
         "kind": "episode",

@@ -14,16 +14,6 @@ from tests.support.facts import ANA, BEN, WordEmbeddings, draft, nearest_facts, 
 from tests.support.memories import Memories
 
 
-@pytest.fixture
-def embeddings() -> WordEmbeddings:
-    return WordEmbeddings()
-
-
-@pytest.fixture
-def memory(memories: Memories, embeddings: WordEmbeddings) -> SemanticMemory:
-    return memories.open(embeddings)
-
-
 async def test_every_field_of_a_fact_comes_back(memory: SemanticMemory) -> None:
     given = draft(
         "op-1",

@@ -143,10 +143,7 @@ def values(**more: Any) -> dict[str, Any]:
             "completed_tasks": [{"description": "Thank Zora", "timestamp": "2026"}],
             "last_compacted": None,
         },
-        "conversations": {
-            "zora": {**talk, "entity": "zora"},
-            "Ben": {**talk, "entity": "Ben"},
-        },
+        "conversations": {"zora": {**talk, "entity": "zora"}, "Ben": {**talk, "entity": "Ben"}},
         "context_buffer": [event("z1", "Zora", "Hi"), event("b1", "Ben", "I grow beans.")],
         "assistant_prompt": {"version": 1, "text": "Be kind.", "versions": [version]},
         "tool_cache": {"k": {"content": "Zora", "scope": "session", "tick": 1, "expires": None}},

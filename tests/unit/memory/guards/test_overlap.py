@@ -18,8 +18,7 @@ RECALLED = "- [fact_1] 2026-05-01 Ben: Ben keeps the keys of the mill in Turin"
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["Ben keeps the keys of the mill", "The mill's keys are kept in Turin by Ben", RECALLED],
+    "text", ["Ben keeps the keys of the mill", "The mill's keys are kept in Turin by Ben", RECALLED]
 )
 def test_a_recalled_memory_is_no_new_fact_unless_its_source_says_it(text: str) -> None:
     assert from_elsewhere(text, ["Ada: Good morning"], [RECALLED])

@@ -110,7 +110,17 @@ DOERS = [
 """Companions, passives and titles: right facts in the order of other words."""
 
 
-@pytest.mark.parametrize(("told", "fact"), [*NAMES, *MOODS, *DOERS])
+BESIDE_OTHERS = [
+    ("I've no strops, could I borrow somebody's?", "Ana has no strops of her own."),
+    ("Ich hab keine Leiter, kann ich deine haben?", "Ana hat keine Leiter."),
+    ("I need a break until June.", "Ana takes a break until June."),
+    ("The comb has a crack that nobody wrote down.", "The comb has a crack."),
+    ("Bahçeyi bu hafta Rıza suluyor, haftaya Gülcan.", "Haftaya sulama Gülcanlarda."),
+]
+"""What is stated beside a question or a condition."""
+
+
+@pytest.mark.parametrize(("told", "fact"), [*NAMES, *MOODS, *DOERS, *BESIDE_OTHERS])
 def test_a_fact_that_follows_passes(told: str, fact: str) -> None:
     assert judge(told, fact) is None
 
@@ -139,20 +149,6 @@ def test_words_of_an_entry_that_is_not_cited_are_no_paraphrase() -> None:
     why = ungrounded("A pump and a valve are missing.", "Ana", cited, before=[*cited, other])
     assert why is not None
     assert "cite the entry" in why
-
-
-BESIDE_OTHERS = [
-    ("I've no strops, could I borrow somebody's?", "Ana has no strops of her own."),
-    ("Ich hab keine Leiter, kann ich deine haben?", "Ana hat keine Leiter."),
-    ("I need a break until June.", "Ana takes a break until June."),
-    ("The comb has a crack that nobody wrote down.", "The comb has a crack."),
-    ("Bahçeyi bu hafta Rıza suluyor, haftaya Gülcan.", "Haftaya sulama Gülcanlarda."),
-]
-
-
-@pytest.mark.parametrize(("told", "fact"), BESIDE_OTHERS)
-def test_what_stands_beside_a_question_or_a_condition_is_stated(told: str, fact: str) -> None:
-    assert judge(told, fact) is None
 
 
 @pytest.mark.parametrize(

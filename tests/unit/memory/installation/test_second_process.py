@@ -14,7 +14,7 @@ from langgraph.store.base import PutOp
 from memory.errors import BusyError
 from memory.events import inbox
 from memory.storage.access import write_batch
-from tests.support.agents import entries, opened
+from tests.support.agents import Opening, entries, opened
 from tests.support.clock import Clock
 from tests.support.crash_worker import START, Job, Point, Points, running
 from tests.support.homes import KINDS
@@ -136,9 +136,9 @@ async def test_what_one_process_learned_and_asks_the_others_know(job: Job, clock
     assert told == ["launched"]
 
 
-async def test_an_id_that_arrives_late_is_not_handled_again(tmp_path: Path, clock: Clock) -> None:
+async def test_an_id_that_arrives_late_is_not_handled_again(opening: Opening) -> None:
     """Between a post's look and its write another process may have handled the id."""
-    async with opened(tmp_path / "data", scripted("Hello."), clock) as agent:
+    async with opening(scripted("Hello.")) as agent:
         await agent.ainvoke(runs("late"))
         late = {"event": event("late"), "received_at": START, "order": "0/000001"}
         place = agent.scope.namespace(inbox.INBOX)

@@ -26,7 +26,7 @@ from memory.prompt.rendering import recent
 from memory.records.records import Scope
 from memory.settings import Settings
 from memory.state.schema import fresh_state
-from tests.support.agents import Opening, opened, said
+from tests.support.agents import Opening, handled, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, scripted
 from tests.unit.memory.messages.test_trust import CLOSING, NASTY, OPENING
@@ -53,10 +53,6 @@ async def serve(agent: AsyncAgent, *messages: AnyMessage, **more: Any) -> dict[s
     """One run as a server does it: straight to the graph."""
     given = {"messages": list(messages), **more}
     return dict(await agent.graph.ainvoke(given, agent.config(), context=agent.settings))
-
-
-def handled(out: dict[str, Any]) -> list[str]:
-    return [tick["event_id"] for tick in out["report"]["ticks"]]
 
 
 def mark(tick: Any = 1, event: Any = "e0", **more: Any) -> dict[str, Any]:

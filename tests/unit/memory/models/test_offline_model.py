@@ -45,10 +45,7 @@ def test_a_tool_that_is_not_bound_is_never_called(rule: Rule) -> None:
         (
             "switch to the garden project: the walls are 60% done",
             "swap_project",
-            {
-                "project_key": "garden_shed",
-                "current_project_update": "the walls are 60% done",
-            },
+            {"project_key": "garden_shed", "current_project_update": "the walls are 60% done"},
         ),
         ("Back to the shed", "swap_project", {"project_key": "garden_shed"}),
         ("Switch to the moon project", "swap_project", {"project_key": "moon"}),

@@ -357,26 +357,17 @@ async def test_added_sources_do_not_conflict(memory: Memory) -> None:
     assert kept["source_events"] == ["event_beans", "e9", "event_bergen"]
 
 
-async def test_a_corrected_fact_blocks_the_undo(memory: Memory) -> None:
-    operations = await night(memory)
-    await memory.apply(operations)
-    oslo = await memory.fact("oslo")
-    await memory.apply(
-        [
-            add_fact(draft("turin", "Ada lives in Turin."), "corrected"),
-            supersede_fact(oslo, "turin", LATER, ["turin"], "corrected"),
-        ]
-    )
-    assert await memory.conflicts(inverse(operations)) == ["oslo"]
-
-
-async def test_a_recalled_fact_does_not_block_the_undo(memory: Memory) -> None:
+async def test_a_corrected_fact_blocks_the_undo_and_a_recalled_one_does_not(memory: Memory) -> None:
     operations = await night(memory)
     await memory.apply(operations)
     oslo = await memory.fact("oslo")
     await memory.semantic.touch(memory.scope, [oslo["id"]], datetime.fromisoformat(LATER))
-    assert (await memory.fact("oslo"))["access_count"] == 1
+    oslo = await memory.fact("oslo")
+    assert oslo["access_count"] == 1
     assert await memory.conflicts(inverse(operations)) == []
+    turin = add_fact(draft("turin", "Ada lives in Turin."), "corrected")
+    await memory.apply([turin, supersede_fact(oslo, "turin", LATER, ["turin"], "corrected")])
+    assert await memory.conflicts(inverse(operations)) == ["oslo"]
 
 
 async def test_a_changed_insight_blocks_the_undo(memory: Memory) -> None:

@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -15,8 +14,7 @@ from memory.records.records import Conversation, Event, Goal, Projects, RecallHi
 from memory.settings import Settings
 from memory.state.schema import fresh_state
 from memory.text.tokens import approximate_tokens, calibrated
-from tests.support.agents import opened, said
-from tests.support.clock import Clock
+from tests.support.agents import Opening, said
 from tests.support.night_deeds import hit_of
 from tests.support.night_memories import entry, talk
 from tests.support.scripted import scripted
@@ -235,15 +233,13 @@ def test_a_text_within_its_budget_is_shown_whole_and_a_longer_one_says_what_is_l
 
 
 @pytest.mark.parametrize("limit", [2_000, 100_000])
-async def test_ambient_text_never_fills_the_context(
-    tmp_path: Path, clock: Clock, limit: int
-) -> None:
+async def test_ambient_text_never_fills_the_context(opening: Opening, limit: int) -> None:
     ambient = [
         {"id": f"e{n}", "text": LONG * 5, "sender": "Bea", "addressed": False} for n in range(12)
     ]
     model = scripted("I am here.")
     settings = Settings(max_context_tokens=limit)
-    async with opened(tmp_path / "data", model, clock, settings=settings) as agent:
+    async with opening(model, settings=settings) as agent:
         await agent.ainvoke({"events": ambient})
         await agent.aupdate_state(None, {"projects": projects(LONG * 20, 40, LONG)})
         out = await agent.ainvoke(said("Are you there?"))
@@ -253,8 +249,8 @@ async def test_ambient_text_never_fills_the_context(
     assert kept[0]["text"] == LONG * 5
 
 
-async def test_the_event_in_hand_is_shown_whole(tmp_path: Path, clock: Clock) -> None:
+async def test_the_event_in_hand_is_shown_whole(opening: Opening) -> None:
     model = scripted("Long.")
-    async with opened(tmp_path / "data", model, clock) as agent:
+    async with opening(model) as agent:
         await agent.ainvoke(said(LONG * 5))
     assert LONG * 5 in str(model.calls[0].messages[-1].text)

@@ -135,8 +135,7 @@ def test_the_best_match_by_words_counts_one_and_no_match_nothing() -> None:
 def test_cosines_are_stretched_over_the_candidates() -> None:
     many = [(row(str(number)), 0.5 + number / 1000) for number in range(100)]
     found = stretched(many)
-    assert max(found.values()) == 1
-    assert min(found.values()) < 0.1
+    assert min(found.values()) < 0.1 < max(found.values()) == 1
     assert list(found.values()) == sorted(found.values())
 
 
@@ -156,8 +155,7 @@ def test_where_even_the_nearest_is_far_it_does_not_count_in_full() -> None:
 
 
 def test_what_does_not_match_at_all_is_left_out() -> None:
-    found = placed(QUERY, [(row("a"), 0.0), (row("b"), -0.5)], [])
-    assert found == []
+    assert placed(QUERY, [(row("a"), 0.0), (row("b"), -0.5)], []) == []
 
 
 def test_what_stands_beside_a_find_is_ranked_by_its_session_and_date() -> None:
@@ -206,8 +204,7 @@ def test_who_and_when_and_how_much_was_said_tell_memories_apart(
 
 
 def test_a_fact_loses_nothing_by_a_question_mark() -> None:
-    asked = fact("a", "Ana asked: where is the harp?")
-    [one] = ranked(asked)
+    [one] = ranked(fact("a", "Ana asked: where is the harp?"))
     assert "question" not in one.parts
 
 
@@ -546,8 +543,7 @@ def test_who_asks_about_themselves_gets_what_somebody_said_of_themselves() -> No
     mine = row("mine", "I put my harp in the attic, and I play it on Sundays.")
     yours = row("yours", "You could put your harp in the attic, and play it on Sundays.")
     assert ids(ranked(yours, mine, query="Where did I put my harp?"))[0] == "mine"
-    parts = ranked(yours, mine, query="Where did Ana put the harp?")[0].parts
-    assert "self" not in parts
+    assert "self" not in ranked(yours, mine, query="Where did Ana put the harp?")[0].parts
 
 
 def test_a_fact_tells_of_its_speaker_in_the_third_person() -> None:
@@ -580,8 +576,7 @@ def test_a_value_that_is_told_as_new_stands_above_the_old_one(
     found = placed(read, [], [(old, 3.0), (new, 1.0)])
     assert ids(found)[0] == "old"
     again = newer_value_first(found, read)
-    assert ids(again)[0] == first
-    assert ids(merged(again))[0] == first
+    assert ids(again)[0] == ids(merged(again))[0] == first
 
 
 def test_a_new_value_of_another_thing_stays_below_the_answer() -> None:

@@ -366,20 +366,17 @@ def test_a_memory_is_lifted_to_a_score_whatever_lifted_it_before() -> None:
     assert _lifted(once, 0.9).score == pytest.approx(0.9)
 
 
-def test_a_link_lifts_nothing_past_what_was_said_later() -> None:
+@pytest.mark.parametrize("contradicts", [False, True])
+def test_a_link_lifts_nothing_past_what_was_said_or_contradicts_it_later(contradicts: bool) -> None:
     best, later, older = (
         Candidate(_fact(number, id_), {"words": 0.5}, ()) for number, id_ in enumerate("abc")
     )
-    older = replace(older, parts={"words": 0.5, "superseded": -0.01})
+    if contradicts:
+        later.row.payload["valid_from"] = "2026-05-03T09:00:00+00:00"
+        later, older = (
+            replace(one, disputes=frozenset(id_)) for one, id_ in ((later, "c"), (older, "b"))
+        )
+    else:
+        older = replace(older, parts={"words": 0.5, "superseded": -0.01})
     higher = lifted_by_links([best, later, older], [["b", "c"]], 0.1)
-    assert ["link" in one.parts for one in higher] == [False, True, False]
-
-
-def test_a_link_lifts_nothing_past_what_contradicts_it_later() -> None:
-    best, newer, older = (
-        Candidate(_fact(number, id_), {"words": 0.5}, ()) for number, id_ in enumerate("abc")
-    )
-    newer.row.payload["valid_from"] = "2026-05-03T09:00:00+00:00"
-    newer, older = replace(newer, disputes=frozenset("c")), replace(older, disputes=frozenset("b"))
-    higher = lifted_by_links([best, newer, older], [["b", "c"]], 0.1)
     assert ["link" in one.parts for one in higher] == [False, True, False]

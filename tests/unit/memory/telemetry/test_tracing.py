@@ -64,9 +64,7 @@ async def test_reported_tokens_stand_as_they_are(spans: InMemorySpanExporter) ->
     assert attributes["gen_ai.usage.output_tokens"] == 5
 
 
-async def test_a_failed_call_says_so_by_the_type_of_the_error(
-    spans: InMemorySpanExporter,
-) -> None:
+async def test_a_failed_call_says_so_by_the_type_of_the_error(spans: InMemorySpanExporter) -> None:
     with pytest.raises(ModelError):
         await ask(scripted(ModelError(SECRET)), [HumanMessage("When?")], Settings())
     chat = only(spans, "chat scripted")

@@ -17,7 +17,7 @@ from memory.journal import entries as journal
 from memory.storage.access import list_items, namespaces_below
 from memory.transfer import transfer
 from memory.transfer.transfer import line_of
-from tests.support.agents import entries, opened, said
+from tests.support.agents import Opening, entries, said
 from tests.support.clock import Clock
 from tests.support.facts import WordEmbeddings
 from tests.support.lives import Lived, at_home, copied, lived_in
@@ -154,9 +154,9 @@ async def test_a_second_import_of_the_same_file_changes_nothing(
 
 @pytest.mark.parametrize("begin", ["post", "run"])
 async def test_an_agent_that_is_not_empty_refuses_an_import(
-    lines: list[str], tmp_path: Path, clock: Clock, begin: str
+    lines: list[str], opening: Opening, begin: str
 ) -> None:
-    async with opened(tmp_path / "data", scripted("Hi."), clock) as agent:
+    async with opening(scripted("Hi.")) as agent:
         if begin == "post":
             await agent.post({"id": "a", "text": "Hello"})
         else:
