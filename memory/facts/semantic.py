@@ -59,9 +59,6 @@ Scored = list[tuple[Row, float]]
 EMBEDDED_CHARS = 4_000
 """Characters of a text that are embedded: an embedder refuses a longer one every time."""
 
-MOST_WAITING = 128
-"""Most rows that one write passes on for embedding."""
-
 MOST_EMBEDDED = 128
 """Most agents that are remembered as having no row waiting."""
 
@@ -228,13 +225,15 @@ class SemanticMemory:
 
     # The index: facts and journal entries together.
 
-    async def put_episodes(self, scope: Scope, rows: Sequence[Episode]) -> list[Waiting]:
+    async def put_episodes(
+        self, scope: Scope, rows: Sequence[Episode], vectors: Mapping[str, Vector] | None = None
+    ) -> None:
         """Index journal entries, all or none: found by words at once, by meaning once embedded.
 
-        A standing episode is updated; it keeps its vector while the text to embed stays the same.
-        Returns the scope's newest rows that wait, for `embed_waiting`.
+        A standing episode is updated, and keeps its vector while its text to embed is the same.
+        A new one may have its vector in `vectors`, by the text, from `embed`.
         """
-        return await self.run(self._put_episodes, scope, rows)
+        await self.run(self._put_episodes, scope, rows, vectors or {})
 
     async def drop_episodes(self, scope: Scope, ids: Sequence[str]) -> int:
         """Remove the episodes with these entry ids; return how many there were."""
@@ -253,17 +252,11 @@ class SemanticMemory:
         table, filters = self.open_table, {**scope_filters(scope), "id": list(ids)}
         await self.run(lambda: table().touch([row.id for row in table().select(filters)], at))
 
-    async def embed_waiting(
-        self, limit: int, scope: Scope | None = None, written: Sequence[Waiting] = ()
-    ) -> int:
-        """Embed the newest `limit` rows that wait, of one scope or all; return how many.
-
-        `written`: what the write just before gave. Nobody keeps it for a second try: what was
-        forgotten since must not reach the embedder.
-        """
-        if not written and scope in self.all_embedded:
+    async def embed_waiting(self, limit: int, scope: Scope | None = None) -> int:
+        """Embed the newest `limit` rows that wait, of one scope or all; return how many."""
+        if scope in self.all_embedded:
             return 0
-        rows = written[:limit] or await self.run(self._waiting, limit, scope)
+        rows = await self.run(self._waiting, limit, scope)
         if rows:
             vectors = await self.embed([row.text for row in rows])
             await self.run(self._keep_vectors, rows, vectors, scope)
@@ -274,12 +267,10 @@ class SemanticMemory:
         table = self.open_table()
         with table.lock:  # else a row that is written meanwhile would count as embedded
             rows = table.unembedded(scope_filters(scope) if scope else {}, limit)
-            if scope and rows:
-                self.all_embedded.discard(scope)
-            elif scope:
-                if len(self.all_embedded) == MOST_EMBEDDED:
-                    self.all_embedded.clear()
-                self.all_embedded.add(scope)
+            if len(self.all_embedded) == MOST_EMBEDDED:
+                self.all_embedded.clear()
+            if scope:
+                (self.all_embedded.discard if rows else self.all_embedded.add)(scope)
         return rows
 
     async def count_unembedded(self, scope: Scope | None = None) -> int:
@@ -482,18 +473,20 @@ class SemanticMemory:
             _existing(mem0.table, scope, fact_id)
             mem0.delete(fact_id)
 
-    def _put_episodes(self, scope: Scope, rows: Sequence[Episode]) -> list[Waiting]:
+    def _put_episodes(
+        self, scope: Scope, rows: Sequence[Episode], vectors: Mapping[str, Vector]
+    ) -> None:
         table, ids = self.open_table(), scope_filters(scope)
         with table.transaction():
             wanted = {row_id(scope, row): {**ids, **row} for row in rows}
             standing = {row.id: row.payload for row in table.select({"id": list(wanted)})}
             for id_, payload in wanted.items():
                 if id_ not in standing:
-                    table.insert(id_, None, payload)
+                    table.insert(id_, vectors.get(embedded_text(payload)), payload)
                 elif "terms" in payload or standing[id_] != payload:
                     # Index terms cannot be read back from the table to be compared.
                     table.update(id_, None, payload)
-            return self._waiting(MOST_WAITING, scope)
+            self._waiting(1, scope)
 
     def _keep_vectors(
         self, waiting: Sequence[Waiting], vectors: Mapping[str, Vector], scope: Scope | None

@@ -225,7 +225,8 @@ async def apply_operations(
     puts, pruned = await _entry_puts(operations, store, semantic, scope)
     # Nothing is linked to an end that does not exist.
     named = links.named_by([one for one in operations if one["kind"] == "link"], ids)
-    named -= {one["target"] for one in operations if one["kind"] == "add_entry"} - {*pruned}
+    added = {one["target"] for one in operations if one["kind"] == "add_entry"}
+    named -= added - {*pruned}
     named -= {*ids.values()}
     named -= (await journal.read_many(store, scope, named)).keys() if named else set()
     missing = [one for one in sorted(named) if await semantic.get(scope, one) is None]
@@ -244,7 +245,7 @@ async def apply_operations(
     if puts:
         await write_batch(store, puts)
     if any(one["kind"] in ON_ENTRIES for one in operations):
-        await episodes.index_written(store, semantic, scope)
+        await episodes.index_written(store, semantic, scope, added)
     written = (_written(operation, ids) for operation in operations)
     return [one for one in written if one is not None]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -22,8 +22,8 @@ from typing import NamedTuple, cast
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from memory import journal, records
-from memory.errors import CircadianError, ModelError
-from memory.facts import Episode, Row, SemanticMemory, Waiting
+from memory.errors import CircadianError, MemoryStoreError, ModelError
+from memory.facts import Episode, Row, SemanticMemory
 from memory.records import JournalEntry, Scope
 from memory.storage import list_items, write_batch
 from memory.text import ANALYSIS_VERSION, asks, embedded_text, entry_terms, name_key
@@ -86,25 +86,30 @@ class Utterance(NamedTuple):
     text: str
 
 
-async def index_entries(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
-    """Index the marked entries, and embed them together with a batch of earlier unembedded rows.
+async def index_entries(
+    store: BaseStore, index: SemanticMemory, scope: Scope, new: Collection[str] = ()
+) -> None:
+    """Index the marked entries, and embed what waits, with a batch of earlier rows.
 
-    While the embedder fails, new entries are found by words alone. Raises MemoryStoreError.
+    `new`: ids of entries that were just added, which are written with their vectors at once. While
+    the embedder fails, they are found by words alone. Raises MemoryStoreError.
     """
-    done, written = await _index_marked(store, index, scope)
     try:
+        done = await _index_marked(store, index, scope, new)
         for _ in range(1 + done // BATCH):
-            if not await index.embed_waiting(BATCH, scope, written):
+            if not await index.embed_waiting(BATCH, scope):
                 break
-            written = []
-    except ModelError as error:
+    except (ModelError, MemoryStoreError) as error:
+        await _index_marked(store, index, scope)  # by words, if it was the embedder that failed
         log.warning("%s; recall goes by words until it answers", error)
 
 
-async def index_written(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
+async def index_written(
+    store: BaseStore, index: SemanticMemory, scope: Scope, new: Collection[str] = ()
+) -> None:
     """Index the marked entries after they were written; a failure is logged and the marks stay."""
     with _logged():
-        await index_entries(store, index, scope)
+        await index_entries(store, index, scope, new)
 
 
 async def repair(store: BaseStore, index: SemanticMemory, scope: Scope) -> None:
@@ -202,22 +207,22 @@ def _logged() -> Iterator[None]:
 
 
 async def _index_marked(
-    store: BaseStore, index: SemanticMemory, scope: Scope
-) -> tuple[int, list[Waiting]]:
-    """Index the marked entries; return how many, and the newest rows that wait behind the last."""
+    store: BaseStore, index: SemanticMemory, scope: Scope, new: Collection[str] = ()
+) -> int:
+    """Index the marked entries; return how many."""
     await _mark_all_once(store, index, scope)
-    done, written = 0, list[Waiting]()
+    done = 0
     while marks := await list_items(store, scope.namespace(journal.UNINDEXED), limit=BATCH):
-        written = await _index(store, index, scope, marks)
+        await _index(store, index, scope, marks, new)
         done += len(marks)
         if len(marks) < BATCH:
             break
-    return done, written
+    return done
 
 
 async def _index(
-    store: BaseStore, index: SemanticMemory, scope: Scope, marks: Sequence[Item]
-) -> list[Waiting]:
+    store: BaseStore, index: SemanticMemory, scope: Scope, marks: list[Item], new: Collection[str]
+) -> None:
     """Index the entries of these marks and their speakers' names, and remove the marks."""
     ids = [str(mark.value["id"]) for mark in marks]
     entries = await journal.read_many(store, scope, ids)
@@ -240,7 +245,8 @@ async def _index(
         episode_of(entry, said_before(entry, talks[session_of(entry)].values()))
         for entry in journal.by_time(shown.values())
     ]
-    written = await index.put_episodes(scope, rows)
+    vectors = await index.embed([row["embed"] for row in rows if row["op"] in new])
+    await index.put_episodes(scope, rows, vectors)
     names = {name for entry in shown.values() if (name := entry["source_entity"])}
     await write_batch(
         store,
@@ -252,7 +258,6 @@ async def _index(
             *(PutOp(mark.namespace, mark.key, None) for mark in marks),
         ],
     )
-    return written
 
 
 async def _talks(
@@ -278,15 +283,16 @@ def _said(
 ) -> list[tuple[str, Utterance]]:
     """The end of each session; all of it where too little precedes `first`. Blocking."""
     by_session: dict[str, list[int]] = defaultdict(list)
-    for place in index.timeline(scope, list(first)):
-        by_session[place.session].append(place.seq)
     told = list[tuple[str, Utterance]]()
-    for session, there in by_session.items():
-        said = _read(index, scope, there[-TAIL:])
-        # What is indexed again, as by a night, may have fewer in the tail before it than it needs.
-        if len(there) > TAIL and sum(one.at < first[session] for one in said) < BEFORE:
-            said = _read(index, scope, there)
-        told += [(session, one) for one in said]
+    with index.open_table().reading():
+        for place in index.timeline(scope, list(first)):
+            by_session[place.session].append(place.seq)
+        for session, there in by_session.items():
+            said = _read(index, scope, there[-TAIL:])
+            # Indexed again, as by a night, it may have fewer in the tail before it than it needs.
+            if len(there) > TAIL and sum(one.at < first[session] for one in said) < BEFORE:
+                said = _read(index, scope, there)
+            told += [(session, one) for one in said]
     return told
 
 

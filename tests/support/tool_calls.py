@@ -76,13 +76,17 @@ class Shelf:
         """No entry is indexed here: there is nothing to read."""
         return []
 
-    async def put_episodes(self, scope: Scope, rows: Sequence[Any]) -> None:
+    async def embed(self, texts: Sequence[str]) -> dict[str, Any]:
+        """No vectors: nothing is indexed here."""
+        return {}
+
+    async def put_episodes(self, scope: Scope, rows: Sequence[Any], vectors: Any) -> None:
         """Index nothing."""
 
     async def drop_episodes(self, scope: Scope, ids: Sequence[str]) -> None:
         """Nothing is indexed here."""
 
-    async def embed_waiting(self, limit: int, scope: Scope, written: Any) -> int:
+    async def embed_waiting(self, limit: int, scope: Scope) -> int:
         """Nothing waits."""
         return 0
 

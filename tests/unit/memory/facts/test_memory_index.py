@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.errors import MemoryStoreError, ModelError
+from memory.errors import MemoryStoreError
 from memory.facts.semantic import EMBEDDED_CHARS, Episode, Matches, SemanticMemory
 from memory.facts.table import Counted, Kind, SessionPlace
 from memory.records.records import Scope
@@ -219,24 +219,6 @@ async def test_a_text_that_changes_while_it_is_embedded_waits_for_its_own_vector
     await memory.embed_waiting(9, ANA)
     [(row, score)] = (await look(memory, ANA, "blue whale")).near
     assert (row.payload["data"], round(score, 3)) == ("blue whale", 1.0)
-
-
-async def test_a_text_that_is_forgotten_before_the_next_try_reaches_no_embedder(
-    memory: SemanticMemory, embeddings: WordEmbeddings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failing(texts: list[str]) -> list[list[float]]:
-        raise ModelError("the embedder does not answer")
-
-    assert await memory.embed_waiting(9, ANA) == 0
-    with monkeypatch.context() as patch:
-        patch.setattr(embeddings, "embed_documents", failing)
-        await memory.put_episodes(ANA, [episode("e1", "red fox"), episode("e2", "red panda")])
-        for _ in range(2):
-            with pytest.raises(ModelError):
-                await memory.embed_waiting(9, ANA)
-    memory.open_table().delete({"op": "e1"})
-    assert await memory.embed_waiting(9, ANA) == 1
-    assert embeddings.calls == [["red panda"]]
 
 
 class OfAnotherDimension(WordEmbeddings):

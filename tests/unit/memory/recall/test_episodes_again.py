@@ -15,8 +15,8 @@ from memory.journal import entries as journal
 from memory.operations.apply import apply_operations
 from memory.recall import episodes
 from memory.recall.episodes import episode_of, index_entries
-from memory.records.operations import add_entry
-from tests.support.facts import ANA, draft, memory_at
+from memory.records.operations import add_entry, score_entry
+from tests.support.facts import ANA, WordEmbeddings, draft, memory_at
 from tests.support.recalling import Failing, entry, marks, rows, write
 
 
@@ -70,14 +70,19 @@ async def test_a_kill_between_rows_and_marks_makes_no_second_row(
     assert await marks(store) == []
 
 
-async def test_an_entry_is_indexed_when_it_is_written(
-    store: InMemoryStore, memory: SemanticMemory
+async def test_an_entry_is_written_to_the_index_with_its_vector_and_embedded_once(
+    store: InMemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    added = [add_entry(entry("harp"), "heard"), add_entry(entry("mill", minutes=1), "heard")]
-    await apply_operations(added, store=store, semantic=memory, scope=ANA)
+    embeddings, harp = WordEmbeddings(), entry("harp")
+    memory = memory_at(tmp_path, cast(Embeddings, embeddings))
+    monkeypatch.setattr(memory, "_keep_vectors", None)
+    added = [add_entry(harp, "heard"), add_entry(entry("mill", minutes=1), "heard")]
+    for changes in (added, [score_entry(harp, 9, "of weight")]):
+        await apply_operations(changes, store=store, semantic=memory, scope=ANA)
     assert [row.payload["data"] for row in rows(memory)] == ["harp", "mill"]
     assert await memory.count_unembedded(ANA) == 0
-    assert await marks(store) == []
+    assert (len(embeddings.calls), await marks(store)) == (1, [])
+    memory.close()
 
 
 async def test_an_entry_that_cannot_be_indexed_is_written_and_indexed_with_the_next(
@@ -128,13 +133,19 @@ async def test_another_file_in_place_of_a_lost_index_gets_the_whole_journal(
     second.close()
 
 
+@pytest.mark.parametrize("wrong", [True, False])
 async def test_where_the_embedder_fails_entries_are_found_by_words_and_embedded_later(
-    store: InMemoryStore, tmp_path: Path
+    store: InMemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: bool
 ) -> None:
+    async def short(texts: list[str]) -> list[list[float]]:
+        return [[1.0] for _ in texts]
+
     embeddings = Failing()
-    memory = memory_at(tmp_path, cast(Embeddings, embeddings))
-    await write(store, entry("harp"))
-    await index_entries(store, memory, ANA)
+    memory, added = memory_at(tmp_path, cast(Embeddings, embeddings)), add_entry(entry("harp"), "")
+    with monkeypatch.context() as patched:
+        if wrong:
+            patched.setattr(embeddings, "aembed_documents", short)
+        await apply_operations([added], store=store, semantic=memory, scope=ANA)
     assert await marks(store) == []
     assert await memory.count_unembedded(ANA) == len(rows(memory)) == 1
     embeddings.down = False
