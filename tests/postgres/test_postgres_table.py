@@ -58,7 +58,8 @@ def test_a_search_and_reads_and_writes_together_wait_for_no_second_connection(
     found: list[str] = []
 
     def search() -> None:
-        with table.reading():
+        with table.reading() as one, table.reading() as same:
+            assert one is same is not None
             put(table, "ana", "a", vector=direction(1.0))
             found.extend(near(table, direction(1.0), "ana"))
 
