@@ -413,8 +413,7 @@ class SemanticMemory:
 
     def facts(self, scope: Scope, ids: Collection[str]) -> list[Row]:
         """The rows of the scope's facts with these ids, oldest first."""
-        wanted = {**fact_filters(scope), "id": list(ids)}
-        return self.open_table().select(wanted) if ids else []
+        return self.open_table().select({**fact_filters(scope), "id": list(ids)}) if ids else []
 
     def entries(self, scope: Scope, ids: Collection[str]) -> dict[str, Row]:
         """The rows of these journal entries, by entry id."""
@@ -523,8 +522,7 @@ def _write_fact(mem0: Mem0, scope: Scope, draft: FactDraft) -> None:
 
 
 def _made(table: MemoryTable, scope: Scope, ops: Sequence[str]) -> dict[str, Fact]:
-    rows = table.made(fact_filters(scope), ops)
-    return {op: fact_of(row) for op, row in rows.items()}
+    return {op: fact_of(row) for op, row in table.made(fact_filters(scope), ops).items()}
 
 
 def _existing(table: MemoryTable, scope: Scope, fact_id: str) -> Fact:

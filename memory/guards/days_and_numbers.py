@@ -404,13 +404,14 @@ def _is_left_behind(number: numbers.Number, fact: ProposedFact) -> bool:
 
     "Raised from 250 to 280" does not become "It is 250 now".
     """
+    if _NOW.search(fact.folded) is None:
+        return False
     near = [(count, text) for text, count, _ in fact.parts]
     best = max(count for count, _ in near)
     told = [digits for count, text in near if count == best for digits in in_all_digits(text)]
     changes = [one for text in told if _CHANGES.search(text) for one in _CHANGE.finditer(text)]
-    given = [next(filter(None, one.groups())).strip(".,") for one in changes]
-    before = {value for one in given for value in numbers.readings_of(one)}
-    return bool(number.readings & before) and _NOW.search(fact.folded) is not None
+    given = (next(filter(None, one.groups())).strip(".,") for one in changes)
+    return any(number.readings & numbers.readings_of(one) for one in given)
 
 
 _AMOUNT = r"(\d[\d.,]*)(?: ?[^\W\d]+| ?[€$£%])?"

@@ -353,15 +353,16 @@ _DENIED = "What it cites says that this is not so: keep the negation"
 def _unrelated(fact: ProposedFact) -> str | None:
     """A fact whose words were said before, and which shares nothing with its sources."""
     sources = fact.evidence.sources
+    own = fact.nearness(word for one in sources for word in content(one.text, fact.codes))
     if (
         len(fact.words) < ENOUGH
+        or (own and len({*fact.words}) < own + ENOUGH)  # no other entry can have so many more
         or _opens_with_speaker(fact)
         or any(languages(one.text)[:1] != (fact.language,) for one in sources)
     ):
         return None
-    told = [word for one in sources for word in content(one.text, fact.codes)]
     others = [content(one.text, fact.codes) for one in fact.evidence.before if one not in sources]
-    near, own = max(map(fact.nearness, others), default=0), fact.nearness(told)
+    near = max(map(fact.nearness, others), default=0)
     if near <= own or (own and (near < own + ENOUGH or 4 * near < 3 * len(fact.words))):
         return None  # It may be a paraphrase.
     if any(_is_among(one, fact.evidence.numbers) for one in numbers_in(fact.digits_without_days)):

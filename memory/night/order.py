@@ -253,15 +253,19 @@ def to_score(
 
 def unconsolidated(plans: Plans, min_importance: int) -> list[JournalEntry]:
     """The entries to consolidate: scored, in no loop yet. A question weighs as its answer does."""
-    taken = _worked_on("consolidate", plans)
-    found = [one for one in plans.pending() if one["scoring_method"] != "heuristic"]
-    weights = _weights(found)
-    return [one for one in found if weights[one["id"]] >= min_importance and one["id"] not in taken]
+    if min_importance not in plans.unconsolidated:  # asked some times a batch, and slow to find
+        taken = _worked_on("consolidate", plans)
+        found = [one for one in plans.pending() if one["scoring_method"] != "heuristic"]
+        weights = _weights(found, questions_answered(found))
+        plans.unconsolidated[min_importance] = [
+            one for one in found if weights[one["id"]] >= min_importance and one["id"] not in taken
+        ]
+    return plans.unconsolidated[min_importance]
 
 
-def _weights(entries: Sequence[JournalEntry]) -> dict[str, int]:
+def _weights(entries: Sequence[JournalEntry], answered: Mapping[str, str]) -> dict[str, int]:
     weights = {one["id"]: one["importance"] for one in entries}
-    for answer, question in questions_answered(entries).items():
+    for answer, question in answered.items():
         weights[question] = max(weights[question], weights[answer])
     return weights
 
@@ -336,7 +340,7 @@ def items_done(plans: Sequence[PlanRecord]) -> set[str]:
 def below_threshold(plans: Plans, min_importance: int) -> list[Operation]:
     """Marks for the entries that were scored and are not important enough."""
     pending = by_time(plans.pending())
-    weights = _weights(pending)
+    weights = _weights(pending, questions_answered(pending))
     return [
         mark_entry(entry, "below_threshold", f"importance {entry['importance']} < {min_importance}")
         for entry in pending
@@ -414,14 +418,15 @@ def comes_again(plan: PlanRecord) -> bool:
 def _entry_batch(
     waiting: Sequence[JournalEntry], plans: Sequence[PlanRecord], size: int, tokens: int
 ) -> list[JournalEntry]:
-    weights = _weights(waiting)
+    answered = questions_answered(waiting)
+    weights = _weights(waiting, answered)
     ordered = sorted(
         waiting, key=lambda entry: (-weights[entry["id"]], entry["timestamp"], entry["id"])
     )
     shown = partial(prompt_lines.entry_line, handle="00", zone=UTC)  # about as long as for others
     batch = next_batch(ordered, plans, size=size, tokens=tokens, shown=shown)
     here = {one["id"] for one in batch}
-    parted = {q for answer, q in questions_answered(waiting).items() if answer not in here}
+    parted = {question for answer, question in answered.items() if answer not in here}
     # A question waits for a batch that has its answer, too.
     return by_time([one for one in batch if one["id"] not in parted] or batch)
 

@@ -316,8 +316,7 @@ def _telling(text: str) -> str:
 
 
 def _seconds(at: str) -> float:
-    moment = datetime.fromisoformat(at)
-    return moment.timestamp()
+    return datetime.fromisoformat(at).timestamp()
 
 
 class Changes(NamedTuple):

@@ -68,6 +68,8 @@ class Plans(Sequence[PlanRecord]):
         self._decided: dict[str | None, dict[str, Operation]] = defaultdict(dict)
         """By phase, and by operation id: of two operations with one id the first counts."""
         self._standing = dict(self.entries)
+        self.unconsolidated = dict[int, list[JournalEntry]]()
+        """Those entries by least importance, as found since the last plan was added."""
         self.extend(plans)
 
     @overload
@@ -80,12 +82,10 @@ class Plans(Sequence[PlanRecord]):
     def __len__(self) -> int:
         return len(self._plans)
 
-    def __repr__(self) -> str:
-        return f"Plans({self._plans!r})"
-
     def extend(self, plans: Iterable[PlanRecord]) -> None:
         """Add later plans."""
         known = len(self._decided["compacting"])
+        self.unconsolidated.clear()
         for plan in plans:
             self._plans.append(plan)
             for one in plan["operations"]:

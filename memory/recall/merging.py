@@ -488,8 +488,7 @@ def _once(found: Iterable[Candidate]) -> list[Candidate]:
     """Merge equal texts, but never a fact that holds with a superseded fact."""
     kept: dict[tuple[Any, bool], Candidate] = {}
     for candidate in ordered(found):
-        text = " ".join(candidate.row.payload["data"].casefold().split())
-        key = (text, candidate.superseded)
+        key = (" ".join(candidate.row.payload["data"].casefold().split()), candidate.superseded)
         kept[key] = joined(kept[key], candidate) if key in kept else candidate
     return list(kept.values())
 

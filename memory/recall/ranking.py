@@ -530,9 +530,7 @@ _KEEP = regex(r"(?i)\b(?:remember|note|save|keep|merke?n?|notier\w*) (?:that|dir
 
 def _on_day(one: Candidate, query: Query) -> float:
     """How near (0..1) a memory is to a day that the query names; 0 if it is far."""
-    if not query.days:
-        return 0.0
-    near = max(day.closeness(one.at.astimezone(UTC)) for day in query.days)
+    near = max((day.closeness(one.at.astimezone(UTC)) for day in query.days), default=0.0)
     return near if near >= CLOSE else 0.0
 
 
@@ -541,11 +539,10 @@ def _fit(found: Sequence[Candidate], query: Query, sure: Mapping[str, float]) ->
     least = FITS * max(sure.values(), default=0.0)
     fit = {one.id for one in found if sure[one.id] > 0 and sure[one.id] >= least}
     asking = {one.id for one in found if one.id in fit and asks(one.row.payload["data"])}
-    led_to = {"link", "supersedes"}
     for one in found:
         payload = one.row.payload
         before = payload["source_entries"][1:2] if payload["kind"] != "fact" else ()
-        by_others = one.earlier or led_to & one.parts.keys()
+        by_others = one.earlier or {"link", "supersedes"} & one.parts.keys()
         if (by_others and sure[one.id]) or asking.intersection(before) or _on_day(one, query):
             fit.add(one.id)
     return frozenset(fit)

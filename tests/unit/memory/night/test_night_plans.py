@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.memory import InMemoryStore
 
-from memory.night.order import below_threshold
+from memory.night.order import below_threshold, unconsolidated
 from memory.night.record import Plans, new_night, plans_of
 from memory.night.steps import NightContext, Thought
 from memory.night.steps import plan as make_plan
@@ -63,6 +63,13 @@ def test_plans_added_one_by_one_equal_plans_added_at_once(
         assert list(grown.operations(phase)) == list(whole.operations(phase))
         ids = [one["id"] for one in whole.operations(phase)]
         assert len(ids) == len(set(ids))
+
+
+def test_an_entry_waits_until_a_plan_has_it() -> None:
+    plans = Plans([plan(0, "compacting", one_of(0))], ENTRIES)
+    assert [one["id"] for one in unconsolidated(plans, 1)] == ["j1"]
+    plans.extend([plan(1, "compacting", one_of(1))])
+    assert unconsolidated(plans, 1) == []
 
 
 def test_operations_of_dreaming_settle_no_entry() -> None:
