@@ -1,1 +1,1 @@
-"""Verbs: one step each, state in, partial state out. Imports tools and memory."""
+"""The graph's nodes, named by verbs: state in, partial state out. Imports tools and memory."""

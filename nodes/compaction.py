@@ -1,6 +1,6 @@
 """Compaction: journal what matters, then replace the old part of the history by a summary.
 
-To extract facts comes first; each visit of `extract_facts` is one answer of a model.
+Extraction comes first: each visit of `extract_facts` is one model answer with its tool calls.
 """
 
 from __future__ import annotations
@@ -171,9 +171,9 @@ async def _in_night(
 
 
 def cut_as_planned(context: NightContext) -> dict[str, Any]:
-    """Make the cut that the night planned; nothing if the history is cut already.
+    """The state's update by the cut that the night planned; {} if the history is cut already.
 
-    After a crash the plan can be all that is left of it, and the history uncut.
+    After a crash the plan may be all that is left of the cut.
     """
     state, settings = context.state, context.settings
     messages = state["messages"]
@@ -191,9 +191,9 @@ def cut_as_planned(context: NightContext) -> dict[str, Any]:
 
 
 async def archived(old: Sequence[AnyMessage], store: BaseStore, scope: Scope) -> bool:
-    """Whether the archive of this very cut exists, although the history is not cut.
+    """Whether the archive of this cut exists although the history is not cut.
 
-    That happens after a crash, or if the tick failed later. The extraction before it is done, too.
+    That happens after a crash, or if the tick failed later. The extraction preceded the archive.
     """
     key = compaction.kept_keys("", [str(message.id) for message in old])["summary"]
     item = await store.aget(scope.namespace(compaction.SUMMARIES), key)
@@ -233,10 +233,10 @@ async def _replacement(
     now: datetime,
     origin: str,
 ) -> Replacement:
-    """The summary of the old messages, paid for once: it is stored before it is used.
+    """The summary of the old messages, stored before use, so that it is paid for once.
 
-    After a crash it is found again with its time, and so gives the same archive. An extract is only
-    valid for this event or night (`origin`): the next one asks the model again.
+    After a crash the stored summary and its time give the same archive. An extract is only valid
+    for this event or night (`origin`): the next one asks the model again.
     """
     ids = [str(message.id) for message in parts.old]
     namespace = scope_of(config).namespace(compaction.SUMMARIES)
@@ -282,9 +282,9 @@ async def _summarised(
 async def _asked(
     parts: Cut, tokens: int, state: State, settings: Settings, config: RunnableConfig
 ) -> Answer:
-    """The model's answer; if the messages are too long for it, to an extract of them.
+    """The model's summary of the messages, or of an extract if they are too long for the model.
 
-    A summary that is slightly too long is asked for once more.
+    If the summary is slightly too long, the model is asked once more.
     """
     resources, calibration = resources_of(config), state["calibration"]
     model, breaker = _model(settings, resources), resources.breakers.model
@@ -293,25 +293,25 @@ async def _asked(
     words = min(MOST_WORDS, max(20, int(tokens / calibration) // 2))
     system = SystemMessage(settings.compact_prompt or PROMPT.format(words=words))
     before = f"{memory_messages.MARK}\n{parts.earlier}"
-    told = [HumanMessage(as_data("conversation_history", before))] if parts.earlier else []
-    most = settings.max_context_tokens
-    whole = compaction.transcript(parts.fresh, most, calibration)
+    earlier = [HumanMessage(as_data("conversation_history", before))] if parts.earlier else []
+    room = settings.max_context_tokens
+    whole = compaction.transcript(parts.fresh, room, calibration)
 
-    async def put(*said: AnyMessage) -> Answer:
-        return await ask(model, [system, *told, *said], settings, config=config, breaker=guard)
+    async def send(*last: AnyMessage) -> Answer:
+        return await ask(model, [system, *earlier, *last], settings, config=config, breaker=guard)
 
-    said = HumanMessage(as_data("conversation", whole))
+    request = HumanMessage(as_data("conversation", whole))
     try:
-        answer = await put(said)
+        answer = await send(request)
     except ContextOverflow:
-        most = memory_messages.size_of(parts.fresh, calibration) // 4
-        shorter = compaction.transcript(parts.fresh, most, calibration)
-        said = HumanMessage(as_data("conversation", shorter))
-        answer = await put(said)
+        room = memory_messages.size_of(parts.fresh, calibration) // 4
+        shorter = compaction.transcript(parts.fresh, room, calibration)
+        request = HumanMessage(as_data("conversation", shorter))
+        answer = await send(request)
     if not compaction.slightly_too_long(answer.message, parts.fresh, tokens, calibration):
         return answer
     try:
-        again = await put(said, answer.message, HumanMessage(SHORTER.format(words=words // 2)))
+        again = await send(request, answer.message, HumanMessage(SHORTER.format(words=words // 2)))
     except ModelError as error:
         log.warning("the summary is too long, and was asked for again in vain: %s", error)
         return replace(answer, usage=total(answer.usage, in_vain(error)))
@@ -330,7 +330,7 @@ async def _archive(
     scope: Scope,
     owners: Collection[str],
 ) -> list[Operation]:
-    """The summary as a journal entry. It rests on the words of everybody whom it covers."""
+    """Add the summary to the journal; its origins are those of all messages that it covers."""
     entry = archive_entry(made.text, sources=compaction.covered_events(old), now=made.at)
     if origins := origins_of(old, owners):
         entry["origins"] = origins
@@ -342,16 +342,16 @@ def history_after(
     parts: Cut, made: Replacement | None, state: State, settings: Settings, owners: Collection[str]
 ) -> list[AnyMessage]:
     """The history after the cut; without a replacement, old tool answers are masked."""
-    stands = made and compaction.marker(made.text, compacted=parts.old, now=made.at, by=made.by)
-    if stands:
+    marker = made and compaction.marker(made.text, compacted=parts.old, now=made.at, by=made.by)
+    if marker:
         origins = origins_of(parts.old, owners)
         marks: dict[str, Any] = {memory_messages.ORIGINS: origins} if origins else {}
         heard = [one for one in parts.old if isinstance(one, HumanMessage) or is_summary(one)]
         if all(mark_of(one).get(AUDIENCE) == "public" for one in heard):
             marks[AUDIENCE] = "public"
-        stands = memory_messages.marked(stands, **marks)
+        marker = memory_messages.marked(marker, **marks)
     fits, calibration = _history_limit(state, settings), state["calibration"]
-    return compaction.replaced(parts, stands, fits=fits, calibration=calibration)
+    return compaction.replaced(parts, marker, fits=fits, calibration=calibration)
 
 
 def _result(
@@ -483,8 +483,8 @@ async def _turn(
         "system": _system(settings),
         "tokens": {},
     }
-    side: State = {**state, "context": context}
-    done = await execute(calls, tools, side, config, seconds=settings.tool_timeout)
+    tool_state: State = {**state, "context": context}
+    done = await execute(calls, tools, tool_state, config, seconds=settings.tool_timeout)
     most = settings.pre_compact_max_iterations
     if state["turn"] != "night":
         most = min(most, EMERGENCY_ITERATIONS)

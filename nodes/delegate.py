@@ -1,4 +1,4 @@
-"""Sub-agents: their state, tools and result. Pure.
+"""Sub-agents: the nodes of the subgraph `delegate`, and a sub-agent's state, tools and result.
 
 The assistant that delegates a task is the requester. The setting `personality_insulation` decides
 what a sub-agent learns about it, beside the task:
@@ -170,10 +170,10 @@ def delegate_tools(
     than its goals do.
     """
     offered = tools_for(CONTEXTS[state["context_type"]], state["pattern"], resources.tools)
-    return [tool for tool in offered if _given(tool, insulation)]
+    return [tool for tool in offered if _is_given(tool, insulation)]
 
 
-def _given(tool: BaseTool, insulation: Insulation) -> bool:
+def _is_given(tool: BaseTool, insulation: Insulation) -> bool:
     if tool.name in BUILT_IN:
         return insulation == "none" and tool.name in READING
     kind = kind_of(tool)
@@ -210,11 +210,11 @@ important goals show what the task is for. Use your own expertise and judgement.
 def fan_out(state: State) -> list[Send]:
     """Start one sub-agent for each call of `delegate_task`, in parallel.
 
-    Without any it raises: a router that sends nothing would end the tick silently.
+    Raises RuntimeError if there is none: a router that sends nothing would silently end the tick.
     """
     loop, context, pattern = held(state["loop"]), held(state["context"]), held(state["pattern"])
     asked = next(one for one in reversed(state["messages"]) if isinstance(one, AIMessage))
-    lender = requester(state)
+    asking = requester(state)
     payloads = [
         DelegateState(
             call_id=str(call["id"]),
@@ -225,7 +225,7 @@ def fan_out(state: State) -> list[Send]:
             pattern=pattern,
             heard_by=heard_by(state["messages"], state["tick"]),
             shared_channels=state.get("shared_channels") or {},
-            requester=lender,
+            requester=asking,
         )
         for call in asked.tool_calls
         if call["id"] in loop["delegating"]
@@ -240,12 +240,13 @@ async def brief_delegate(
     state: DelegateState, runtime: Runtime[Settings], config: RunnableConfig
 ) -> DelegateState:
     """Begin the sub-agent's messages."""
-    settings, args, lender = settings_of(runtime.context), state["args"], state["requester"]
+    settings, args, requester = settings_of(runtime.context), state["args"], state["requester"]
     shares = settings.personality_insulation == "none"
+    briefing = opening(args["task"], args.get("context"), requester, settings, now=state["now"])
     return {
         "began": resources_of(config).clock().isoformat(),
-        "messages": opening(args["task"], args.get("context"), lender, settings, now=state["now"]),
-        "projects": lender["projects"] if shares else NO_PROJECTS,
+        "messages": briefing,
+        "projects": requester["projects"] if shares else NO_PROJECTS,
         "calls": [],
         "usage": {"llm_calls": 0, "tokens": 0},
     }
@@ -273,12 +274,12 @@ def requester(state: State) -> Requester:
 
 
 def opening(
-    task: str, given: str | None, lender: Requester, settings: Settings, *, now: str
+    task: str, given: str | None, requester: Requester, settings: Settings, *, now: str
 ) -> list[AnyMessage]:
     """The briefing: the system prompt, then the clock and tagged blocks with the task last."""
     parts = [
         clock_line(now, settings.zone),
-        *_shown_of(lender, settings),
+        *_shown_of(requester, settings),
         block("task_context", given or ""),
         block("delegated_task", task),
     ]
@@ -288,18 +289,17 @@ def opening(
     ]
 
 
-def _shown_of(lender: Requester, settings: Settings) -> list[str]:
+def _shown_of(requester: Requester, settings: Settings) -> list[str]:
     match settings.personality_insulation:
         case "none":
             return [
-                block("goals", _goals(lender, settings)),
-                block("conversation_history", "\n".join(lender["recent"])),
-                block("system_state", _system_state(lender, settings)),
+                block("goals", _goals(requester, settings)),
+                block("conversation_history", "\n".join(requester["recent"])),
+                block("system_state", _system_state(requester, settings)),
             ]
         case "delegate":
-            active = [
-                (depth, goal) for depth, goal in tree(lender["goals"]) if goal["status"] == "active"
-            ]
+            rows = tree(requester["goals"])
+            active = [(depth, goal) for depth, goal in rows if goal["status"] == "active"]
             active.sort(key=lambda row: row[0])
             lines = [f"- {one_line(goal['description'])}" for _, goal in active[:TOP_GOALS]]
             return [block("goals", "\n".join(lines))]
@@ -307,16 +307,16 @@ def _shown_of(lender: Requester, settings: Settings) -> list[str]:
             return []
 
 
-def _goals(lender: Requester, settings: Settings) -> str:
-    tokens, factor = settings.goals_tokens, lender["calibration"]
-    return goals(lender["goals"], tokens=tokens, calibration=factor)
+def _goals(requester: Requester, settings: Settings) -> str:
+    tokens, factor = settings.goals_tokens, requester["calibration"]
+    return goals(requester["goals"], tokens=tokens, calibration=factor)
 
 
-def _system_state(lender: Requester, settings: Settings) -> str:
+def _system_state(requester: Requester, settings: Settings) -> str:
     limit = settings.max_context_tokens
-    percentage = utilisation(lender["used"], limit)
+    percentage = utilisation(requester["used"], limit)
     level = advisory(percentage)["level"]
-    return f"mode: {lender['mode']}\ncontext: {percentage}% of {limit} tokens used ({level})"
+    return f"mode: {requester['mode']}\ncontext: {percentage}% of {limit} tokens used ({level})"
 
 
 SUGGESTION = "Do it yourself, give it a smaller task, or go on without it."
@@ -349,14 +349,14 @@ async def ask_delegate(
         line = f"the sub-agent failed: {error}"
         return failed(state, line, SUGGESTION, usage=state["usage"], now=resources.clock())
     usage = total(state["usage"], answer.usage)
-    message = _taken(answer.message, f"{state['call_id']}_{len(messages)}", capped=capped)
+    message = _accepted(answer.message, f"{state['call_id']}_{len(messages)}", capped=capped)
     if not message.tool_calls and not str(message.text).strip():
         line = "the sub-agent gave no result"
         return failed(state, line, SUGGESTION, usage=usage, now=resources.clock())
     return {"messages": [*messages, message], "usage": usage}
 
 
-def _taken(message: AIMessage, place: str, *, capped: bool) -> AIMessage:
+def _accepted(message: AIMessage, place: str, *, capped: bool) -> AIMessage:
     """The answer without calls past the cap, and with an id for each other call."""
     if capped and message.tool_calls:
         return message.model_copy(update={"tool_calls": [], "invalid_tool_calls": []})
@@ -373,7 +373,7 @@ async def use_delegate_tools(
     tools = delegate_tools(state, resources_of(config), settings.personality_insulation)
     allowed = 1 if one_call_only(state["pattern"]) else len(last.tool_calls)
     done = await execute(
-        last.tool_calls[:allowed], tools, _side(state), config, seconds=settings.tool_timeout
+        last.tool_calls[:allowed], tools, _tool_state(state), config, seconds=settings.tool_timeout
     )
     refused = refuse(
         last.tool_calls[allowed:], "one tool call only in this tick", "Answer with what you have."
@@ -385,8 +385,8 @@ async def use_delegate_tools(
     }
 
 
-def _side(state: DelegateState) -> State:
-    """The state that the tools see: the tick's time, audience and projects, and nothing else."""
+def _tool_state(state: DelegateState) -> State:
+    """The state for the tools: the tick's time, audience and projects, and nothing else of it."""
     return {
         **fresh_state(),
         "tick": state["tick"],
@@ -407,7 +407,7 @@ LONGEST_RESULT = 1_500
 """Characters; longer results are summarised."""
 
 SUMMARY = 1_000
-"""Characters of a summary that the model is asked for."""
+"""Characters of the summary for which the model is asked."""
 
 SUMMARISE = f"""Shorten the result in the <delegated_result> block to at most {SUMMARY} characters,
 for the assistant that gave the task in the <delegated_task> block. Keep what answers the task, with

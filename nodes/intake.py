@@ -1,4 +1,4 @@
-"""Take in what is new, lease what is pending, decide what this run does next."""
+"""Intake: write new input to the inbox, and decide what the run does next."""
 
 from __future__ import annotations
 
@@ -106,9 +106,9 @@ async def intake(
 ) -> dict[str, Any]:
     """Write new input to the inbox, validate the state, then choose a tick, a night or rest.
 
-    A state that breaks a rule, as after a bad edit by hand, leads to `refuse`; its input is kept.
-    Raises InputError for malformed input, or if an import into the agent was interrupted: no event
-    was taken; the messages stand in the thread, where the next run takes them.
+    A state that breaks a rule, as after a bad edit by hand, leads to `refuse`; the run's input is
+    kept. Raises InputError for malformed input, and if an import into the agent was interrupted. It
+    has then taken no event, and the messages stay in the thread for the next run.
     """
     visit = _Visit(state, runtime, config)
     sound = kept_problem(state) is None
@@ -116,7 +116,7 @@ async def intake(
         visit.store = await visit.read_ahead()
         # Before new input: an id that the run before handled must be known as handled.
         await visit.settle()
-    # Where no checkpoint is held back, as on a server, these are on disk; this visit's are not.
+    # Checkpoints that are not held back, as on a server, have all marks but those of this visit.
     committed = visit.state["handled"] if stored_values(config) is None else []
     if visit.first:
         if not undo_looked_for(config):  # `open_agent` looked before it began the run
@@ -198,7 +198,7 @@ def decide(found: Findings) -> NextTurn:
             wakes=classification["reason"] if state["mode"] == "sleep" else None,
             wish_dropped=None if is_reflection(event) else DIRECT_EVENT,
         )
-    # One night a run: the wish and the hour stand for the next run.
+    # One night a run: a wish to sleep and the hours of sleep wait for the next run.
     may_sleep = state["report"]["night"] is None
     dropped = DIRECT_EVENT if may_sleep and found.left.people else None
     if may_sleep and (cause := sleep_cause(found)):
@@ -231,7 +231,7 @@ def night_failed(state: State) -> bool:
 
 
 def sleep_cause(found: Findings) -> tuple[SleepCause, str] | None:
-    """Why the agent falls asleep of its own accord, with the reason; None: it stays awake."""
+    """(cause, reason) if the agent falls asleep of its own accord; None: it stays awake."""
     state, settings = found.state, found.settings
     cause = own_sleep_cause(state, settings, found.now, found.left)
     if cause is None:
@@ -289,7 +289,7 @@ class _Visit:
         self.log: list[audit.AuditEntry] = []
         self.request: Request | None = state.get("request") if self.first else None
         self.autonomous = False
-        self.given = False
+        self.has_input = False
         """The run brought messages, events or a request."""
         self.report_before: Report = state.get("report") or empty_report()
         """The report so far, or of the run before."""
@@ -320,10 +320,9 @@ class _Visit:
     async def read_ahead(self) -> BaseStore:
         """The store, with what every visit reads."""
         given = self.state.get("events")
-        events = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-        ids = dict.fromkeys(
-            str(one["id"]) for one in [*self.state["handled"], *events] if "id" in one
-        )
+        events = [*self.state["handled"], *(given if isinstance(given, list) else [])]
+        named = [event for event in events if isinstance(event, dict) and "id" in event]
+        ids = dict.fromkeys(str(event["id"]) for event in named)
         read = (inbox.INBOX, journal.UNINDEXED, episodes.INDEXING, CONTROLS, night.OPEN)
         lists = [self.scope.namespace(name) for name in read]
         return await read_ahead(self.store, lists, inbox.were_handled(self.scope, ids))
@@ -341,13 +340,13 @@ class _Visit:
             on_disk: Mapping[str, Any] | None = {**self.state, "report": self.report_before}
             ids = [mark["id"] for mark in marks]
             done = await inbox.already_handled(self.store, self.scope, ids)
-            left = [mark for mark in marks if mark["id"] not in done]
+            settled = [mark for mark in marks if mark["id"] not in done]
         else:
             on_disk = stored_values(self.config)
-            left = on_disk.get("handled", []) if on_disk else []
+            settled = on_disk.get("handled", []) if on_disk else []
         if on_disk and "report" in on_disk:  # A run's first checkpoint may be its input alone.
-            await inbox.settled(self.store, self.scope, on_disk, left, late=self.first)
-        kept = [] if self.first else [mark for mark in marks if mark not in left]
+            await inbox.settled(self.store, self.scope, on_disk, settled, late=self.first)
+        kept = [] if self.first else [mark for mark in marks if mark not in settled]
         if marks != kept:
             self.change(handled=kept)
         if self.first and self.state["emergency_stop"]:
@@ -365,7 +364,7 @@ class _Visit:
             run_id=str(metadata["run_id"]) if metadata.get("run_id") is not None else None,
             room=self.resources.bounds.room if self.resources.bounds else None,
         )
-        self.given = arrived.given
+        self.has_input = arrived.given
         self.note(notes=ignored_by(metadata))
         report = self.state["report"]
         done = {*report["context_only"], *(tick["event_id"] for tick in report["ticks"])}
@@ -385,15 +384,15 @@ class _Visit:
                 memory, self.owners, store=self.store, semantic=semantic, scope=self.scope
             )
             if after is not memory:
-                self.change(session_memory=after)  # what is written is stored again
+                self.change(session_memory=after)  # an unchanged value is not stored again
             done = await night.finish(self.store, semantic, self.scope)
         if done is not None:
             self.note(notes=[f"The undo of {done} was interrupted, and is finished now."])
 
     def take_request(self) -> None:
-        """Carry out the run's request, as far as it asks for no night and no tick."""
+        """Change mode and emergency stop as requested; `decide` sees to the night or the tick."""
         request = self.request
-        self.given = self.given or request is not None
+        self.has_input = self.has_input or request is not None
         if request == "sleep" and not self.state["emergency_stop"]:
             self._sleep("request", f"{self.resources.user} asked for it")
         elif request == "wake":
@@ -407,15 +406,14 @@ class _Visit:
             self.log.append(audit.of_clear(**self.place))
         if self.first and not self.resources.night_only:
             # Finishing an earlier run's work does not make this run an attended one.
-            self.change(unattended=request == "tick" or not self.given)
-        self.autonomous = self.first and (
-            request == "tick" or not (self.given or self.resumed is not None)
-        )
+            self.change(unattended=request == "tick" or not self.has_input)
+        has_work = self.has_input or self.resumed is not None
+        self.autonomous = self.first and (request == "tick" or not has_work)
 
     async def take_bounds(self) -> None:
-        """Take over an emergency stop that was requested meanwhile, by any process.
+        """Take over an emergency stop that any process requested meanwhile.
 
-        Where an operator keeps a ledger, as on a server, its count of tokens is taken over, too.
+        Where an operator keeps a ledger, as on a server, take over its count of tokens, too.
         """
         stopped = self.state["emergency_stop"]
         if not stopped and (by := await stop_asked_by(self.store, self.scope)):
@@ -428,9 +426,9 @@ class _Visit:
     async def decision(self) -> NextTurn:
         """Read what waits, and decide."""
         if self.state["emergency_stop"]:
-            waits = await inbox.waiting(self.store, self.scope, self.state["handled"])
-            said = stop_sentence(len(waits))
-            return NextTurn("rest", wish_dropped="the emergency stop is set", notes=(said,))
+            waiting = await inbox.waiting(self.store, self.scope, self.state["handled"])
+            note = stop_sentence(len(waiting))
+            return NextTurn("rest", wish_dropped="the emergency stop is set", notes=(note,))
         if wrong := misconfigured(self.state["report"]):
             return NextTurn("rest", notes=(f"Nothing more was tried: {wrong}.",))
         served = self.first and self.resources.served
@@ -441,7 +439,8 @@ class _Visit:
         if hours_over(self.state, self.settings, self.now):
             self._wake("hours", hours_named(self.settings))
         pending, left = await self._read_inbox()
-        answers = await approvals.answers(self.store, self.scope, parked_ticks(self.state))
+        parked = parked_ticks(self.state)
+        answers = await approvals.answers(self.store, self.scope, parked)
         return decide(
             Findings(
                 state=self.state,
@@ -449,9 +448,7 @@ class _Visit:
                 now=self.now,
                 pending=pending,
                 left=left,
-                answered=next(
-                    (t for t in parked_ticks(self.state) if t["question"]["id"] in answers), None
-                ),
+                answered=next((tick for tick in parked if tick["question"]["id"] in answers), None),
                 night_going=await night.unfinished(self.store, self.scope) is not None,
                 request=self.request,
                 autonomous=self.autonomous,
@@ -546,9 +543,9 @@ class _Visit:
         shown = self.waiting if self.state["turn"] != "rest" else set()
         history = without_waiting(self.state["messages"])
         behind = self.state["messages"][len(history) :]
-        left = [*history, *(m for m in behind if m.id in shown or is_outside(m))]
+        visible = [*history, *(m for m in behind if m.id in shown or is_outside(m))]
         self.update.pop("messages", None)
-        if changed := changes(self.messages_before, left):
+        if changed := changes(self.messages_before, visible):
             self.update["messages"] = changed
 
     def _sleep(self, why: SleepCause, reason: str) -> None:
@@ -558,10 +555,10 @@ class _Visit:
         self._change_mode(woken(self.state, self.settings, self.now, why, reason))
 
     def _change_mode(self, update: dict[str, Any]) -> None:
-        told = len(self.state["report"]["mode_changes"])
+        before = len(self.state["report"]["mode_changes"])
         self.change(**update)
         event = self.state["event"]
-        for change in self.state["report"]["mode_changes"][told:]:
+        for change in self.state["report"]["mode_changes"][before:]:
             origin = event["id"] if event else None
             self.log.append(of_mode_change(change, origin=origin))
 
@@ -570,8 +567,8 @@ class _Visit:
 async def refuse(state: State) -> dict[str, Any]:
     """Raise StateError, which names the key; nothing if the state was mended meanwhile.
 
-    A node of its own: LangGraph takes an edit by hand as made by the last node that ended. Where
-    that is the start of the graph, LangGraph drops every key that is no input.
+    A node of its own, so that `intake` has ended before the error: LangGraph takes an edit by hand
+    as made by the last node that ended, and after the graph's start drops keys that are no input.
     """
     if (problem := state_problem(state)) is not None:
         raise StateError(problem)

@@ -1,1 +1,1 @@
-"""What the model may call, and who permits it. Imports memory."""
+"""The tools that a model may call, and the policy that permits them. Imports memory."""

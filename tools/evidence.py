@@ -55,9 +55,9 @@ def is_extracting(runtime: Runtime) -> bool:
     return loop is not None and loop["compaction"] == "forced"
 
 
-def shared_words(one: str, other: str) -> int:
+def shared_words(text: str, other: str) -> int:
     """Number of different words that two texts share."""
-    return len(set(_WORD.findall(one.casefold())) & set(_WORD.findall(other.casefold())))
+    return len(set(_WORD.findall(text.casefold())) & set(_WORD.findall(other.casefold())))
 
 
 MEMORIES = "semantic_memories"
@@ -85,7 +85,7 @@ class ShownTexts:
 
     @property
     def everything(self) -> list[str]:
-        """The texts that are never noted again; confirmations may be."""
+        """All texts but replies: what a reply confirms may be noted again."""
         return [*self.own, *self.returned]
 
     def recalls(self, text: str, grounds: Sequence[str]) -> bool:
@@ -135,29 +135,28 @@ class FactCheck:
 
         `beside`: entries shown with them. They tell whom a pronoun means, and bear nothing out.
         """
-        first = min(one["timestamp"] for one in cited)
+        earliest = min(one["timestamp"] for one in cited)
         channels = {one["channel"] for one in cited}
-        earlier = sorted(
-            (one for one in beside if one["timestamp"] <= first and one["channel"] in channels),
-            key=lambda one: one["timestamp"],
-        )
+        near = [one for one in beside if one["channel"] in channels]
+        before = [one for one in near if one["timestamp"] <= earliest]
+        before.sort(key=lambda entry: entry["timestamp"])
         people = [*(one["source_entity"] or "" for one in (*cited, *beside)), *self._senders]
         if self._is_copy(text, cited):
             return f"{RECALLED}, and what it cites says nothing of it"
         owner = _name_of_owner(text, speaker, people)
-        told = {*owners_in(self.runtime), *(one["source_entity"] or "" for one in cited)}
-        called = [names_from(one, told) for one in self.profiles]
+        tellers = {*owners_in(self.runtime), *(one["source_entity"] or "" for one in cited)}
+        called = [names_from(one, tellers) for one in self.profiles]
         own = [
             name
-            for one, names in zip(self.profiles, called, strict=True)
-            if any(entry["source_entity"] in one["senders"] for entry in cited)
+            for profile, names in zip(self.profiles, called, strict=True)
+            if any(entry["source_entity"] in profile["senders"] for entry in cited)
             for name in names
         ]
         return ungrounded(
             text,
             owner if speaker == LOCAL_USER and speaker in people else speaker,
             [_named_as(text, _source(one, owner), called) for one in cited],
-            before=[_source(one, owner) for one in earlier],
+            before=[_source(one, owner) for one in before],
             people=[one for one in people if one],
             known=self._known,
             called=own,
@@ -190,7 +189,7 @@ class FactCheck:
         exchange: list[AnyMessage] = self.runtime.state.get("exchange") or []
         shown = [str(one.text) for one in exchange if isinstance(one, SystemMessage)]
         lines = [line for text in shown for line in (data_in(text, MEMORIES) or "").splitlines()]
-        # What is disputed, past or inferred says what a fact is about, and is nobody's word.
+        # A line marked as disputed, past or inferred helps to read a fact, but has no speaker.
         return [
             Source(
                 line.text,
@@ -221,7 +220,7 @@ def _source(entry: JournalEntry, owner: str) -> Source:
 
 
 def _named_as(fact: str, source: Source, called: Sequence[Sequence[str]]) -> Source:
-    """A source with the names of a fact: "Mausi" becomes "Lena", where both are names of one."""
+    """A source with the names of a fact: "Mausi" becomes "Lena" if both name one person."""
     text = source.text
     for names in called:
         for name in (one for one in names if says(fact, one) and not says(text, one)):

@@ -126,12 +126,12 @@ def _guarded(tool: BaseTool, place: Callable[[RunnableConfig], Path]) -> BaseToo
         guard = _Guard(root)
         check: Callable[..., str | None] = getattr(guard, tool.name)
         try:
-            own = check(**arguments)
+            answered = check(**arguments)
         except (OSError, ValueError, RuntimeError) as error:
             # A null byte, a name that is too long, links in a circle, no permission.
             _refuse(guard.shown(error), "Name another path.")
-        if own is not None:
-            return own
+        if answered is not None:
+            return answered
         # No callbacks: traces show the call once, as this tool's.
         said = str(_library(root)[tool.name].invoke(arguments, {"callbacks": []}))
         if tool.name in _CHANGING and said.startswith(_FAILED):
@@ -215,7 +215,7 @@ class _Guard:
         return str(problem).replace(f"{self.root}/", "")
 
     def _place(self, path: str) -> Path:
-        place = (self.root / _named(path)).resolve()
+        place = (self.root / _without_null(path)).resolve()
         if not place.is_relative_to(self.root):
             _refuse(f"{path!r} leads out of the working folder", "Name a path within it.")
         return place
@@ -228,7 +228,7 @@ class _Guard:
         given = Path(path)
         if given.name in ("", ".."):
             return self._place(path)
-        entry = self._place(str(given.parent)) / _named(given.name)
+        entry = self._place(str(given.parent)) / _without_null(given.name)
         if entry.is_symlink() and not links:
             _refuse(f"{path!r} is a link", "Name the file that it points to.")
         return entry
@@ -255,8 +255,8 @@ class _Guard:
         self._target(place / source.name if place.is_dir() else place, path)
 
 
-def _named(path: str) -> str:
-    """`path`, unless no file can have that name: `pathlib` hides that error in places."""
+def _without_null(path: str) -> str:
+    """Return `path`; raise ValueError for a null byte, an error that `pathlib` hides in places."""
     if b"\0" in os.fsencode(path):
         raise ValueError("no path has a null byte in it")
     return path
@@ -277,7 +277,7 @@ async def extra(
     components: Sequence[PromptComponent] = (),
     apart: bool = False,
 ) -> Extensions:
-    """The user's own, from Python, with those of the deployment's extensions, folder and MCP file.
+    """The user's tools and components: from Python, the extensions, the folder and the MCP file.
 
     `data`: the agent's data folder. `apart`: each agent of each user has a working folder of its
     own. Raises InputError if one cannot be loaded, or two share a name, key or id.
@@ -374,7 +374,7 @@ class RemoteServer(BaseModel):
 
 McpServer = Annotated[
     Annotated[LocalServer, Tag("local")] | Annotated[RemoteServer, Tag("remote")],
-    Discriminator(lambda one: "remote" if isinstance(one, Mapping) and "url" in one else "local"),
+    Discriminator(lambda raw: "remote" if isinstance(raw, Mapping) and "url" in raw else "local"),
 ]
 ServerName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,32}$")]
 

@@ -1,4 +1,4 @@
-"""Origins: whose words a call was shown, and what of them its writes and messages rest on.
+"""Origins: whose words a call was shown, and on whose its writes and messages rest.
 
 Owners' words need no origin. What a model writes may rest on anything in its prompt, so a write
 keeps the names of all others whose words were there, unless it says only what it cites. No words
@@ -58,8 +58,8 @@ OWN_TOOLS = frozenset(
         "use_tool",
     }
 )
-"""The built-in tools: they answer from the assistant's own state and memory. All others look at the
-world. (The registry itself imports this module.)"""
+"""The built-in tools: they answer from the assistant's own state and memory, all others look at the
+world. Listed by name, as the registry imports this module."""
 
 Change = Literal["goal", "project"]
 
@@ -122,7 +122,7 @@ _SHOWING = ("delegate_task", "recall_memories", "review_journal")
 def others_beside(
     runtime: Runtime, collector: Collector, cited: Iterable[JournalEntry] = ()
 ) -> list[str]:
-    """Everybody but the owners, and but those cited, whose words the call was shown."""
+    """People whose words the call was shown, without owners and the people cited."""
     owners = owners_in(runtime)
     if collector.shown:
         entries = collector.shown.values()
@@ -158,7 +158,7 @@ async def may_be_of_others(
     said = [one["content"] for one in cited]
     names = [one["source_entity"] or "" for one in cited]
     if checked and collector.shown is None:
-        others = _without_idle(others, runtime.state)
+        others = _without_small_talk(others, runtime.state)
     if not others:
         return []
     if collector.shown is None:
@@ -171,10 +171,10 @@ async def may_be_of_others(
     return [] if only_cited else others
 
 
-def _without_idle(names: Sequence[str], state: Mapping[str, Any]) -> list[str]:
+def _without_small_talk(names: Sequence[str], state: Mapping[str, Any]) -> list[str]:
     """The names without people of whom a tick shows nothing but small talk, which is no source."""
     shown = [*state["messages"], *(state.get("exchange") or [])]
-    # Of a long name, which its bearer chooses, all but the first words may be the claim itself.
+    # Senders choose their names: beyond the first two words a name may hold the claim itself.
     said = [one for one in shown if not asks_nothing(str(one.text), (one.name or "").split()[:2])]
     told = [*(state.get("context") or {}).get("origins", ()), *origins_of(said, ())]
     return [one for one in names if one in told]
@@ -192,12 +192,9 @@ async def _rewords(
     names = [event["sender"], *((profile["name"], *profile["aliases"]) if profile else ())]
     names += [THE_OWNER] if other_sender(runtime) is None else []
     people = [event["sender"], *owners_in(runtime)]
-    heard = [
-        str(one.text)
-        for one in runtime.state["messages"]
-        if isinstance(one, HumanMessage) and one.name in people
-    ]
-    earlier = [*heard, *await _known_of(people, text, runtime)]
+    heard = [one for one in runtime.state["messages"] if isinstance(one, HumanMessage)]
+    said = [str(one.text) for one in heard if one.name in people]
+    earlier = [*said, *await _known_of(people, text, runtime)]
     return rewords(text, event["text"], names, earlier, dated=checked)
 
 
@@ -247,7 +244,7 @@ def not_of_owner(state: State, config: RunnableConfig, settings: Settings) -> st
 
 
 async def given_by(text: str, runtime: Runtime) -> list[str]:
-    """People other than owners on whose words a text rests that the tick writes into its state.
+    """People other than owners on whose words a text rests, which the tick writes into the state.
 
     The text is an owner's own if it repeats or rewords what an owner said in the tick.
     """
@@ -274,7 +271,7 @@ async def marks_of(
 ) -> Marks:
     """To whom a new goal or project belongs, on whose words it rests, and who may know it.
 
-    `told`: texts that it has besides.
+    `told`: its further texts, such as subtasks.
     """
     who, others = other_sender(runtime), await given_by(text, runtime)
     lines = lines_of("\n".join([text, *told])) if in_public(runtime) else ()
@@ -287,7 +284,7 @@ async def marks_of(
 
 
 def _has_owners(state: Mapping[str, Any], config: RunnableConfig) -> bool:
-    """Whether an owner has ever written. Until then nobody's goals are changed by somebody else."""
+    """Whether an owner has ever written: until then no goal or project is an owner's."""
     return resources_of(config).served or bool(state.get("owned"))
 
 
@@ -341,17 +338,17 @@ def foreign_words(
     if not _has_owners(state, config):
         return []
     if event is not None and not is_reflection(event):
-        # The tool itself refuses others; an owner's tick may have read a page since.
+        # The tool refuses other senders itself; an owner's tick may have read others' words.
         mine = of_tick(state["messages"], state["tick"])
         return origins_of(mine, owners) if own else []
     others = others_shown(state, owners)
-    return [one for one in others if one not in _changed_by(name, args, state)]
+    return [one for one in others if one not in _origins_of_target(name, args, state)]
 
 
 def _reminds(
     args: Mapping[str, Any], state: State, settings: Settings, owners: Collection[str]
 ) -> bool:
-    """Whether a message tells an owner, where owners alone write, of an active goal of theirs."""
+    """Whether a message reminds an owner of an active goal, where nobody but owners reads it."""
     to, channel = args.get("to"), args.get("channel")
     text = without_reminder(str(args.get("text", "")))
     talks = [one["channel"] for one in state["conversations"].values() if one["entity"] == to]
@@ -365,23 +362,23 @@ def _reminds(
 
 
 def _is_owners(goal: Goal, state: State, settings: Settings, owners: Collection[str]) -> bool:
-    """Whether a goal rests on owners alone, or says what the history has an owner say.
+    """Whether a goal rests on owners' words alone, or the history has an owner say it.
 
-    A goal keeps origins if the model worked out its date; an owner's words with that date count.
+    A goal whose date the model worked out has origins, even if an owner's message bears it out.
     """
     if not rests_on(goal.get("by"), goal, owners):
         return True
     text, zone = goal["description"], settings.zone
     marks = ((one, mark_of(one)) for one in state["messages"] if isinstance(one, HumanMessage))
     said = (
-        Source(str(one.text), one.name, mark["at"])
-        for one, mark in marks
-        if one.name and mark.get(OWNER) and mark.get("at")
+        Source(str(message.text), message.name, mark["at"])
+        for message, mark in marks
+        if message.name and mark.get(OWNER) and mark.get("at")
     )
     return "by" not in goal and any(
-        rewords(text, one.text, [str(one.speaker), THE_OWNER], (), dated=True)
-        and ungrounded(text, None, [one], zone=zone) is None
-        for one in said
+        rewords(text, source.text, [str(source.speaker), THE_OWNER], (), dated=True)
+        and ungrounded(text, None, [source], zone=zone) is None
+        for source in said
     )
 
 
@@ -389,11 +386,11 @@ def _is_said(args: Mapping[str, Any], said: Sequence[str]) -> bool:
     given = [one for key, one in args.items() if key != "reasoning" and one is not None]
     texts = [one for one in given if isinstance(one, str)]
     return len(texts) == len(given) and all(
-        repeats(one, said) or one.casefold() in said[0].casefold() for one in texts
+        repeats(text, said) or text.casefold() in said[0].casefold() for text in texts
     )
 
 
-def _changed_by(name: str, args: Mapping[str, Any], state: State) -> Sequence[str]:
+def _origins_of_target(name: str, args: Mapping[str, Any], state: State) -> Sequence[str]:
     if name == "update_goal":
         goal = state["goals"].get(str(args.get("goal_id")))
         return goal.get("origins", ()) if goal else ()

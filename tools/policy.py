@@ -29,7 +29,7 @@ AUTONOMOUS = """Nobody has written, so answer nobody. Take the next step towards
 your tools can really take: the nearest deadline first, then the highest priority. Record with
 update_goal only what was really done. When nothing can be done now, call noop and say why. Invent
 no events, people or results."""
-"""Stands after the mark of an autonomous tick, so that the system message is that of every tick."""
+"""Follows the mark of an autonomous tick, so that all ticks have the same system message."""
 
 REFLECT = f"""You are an AI assistant performing periodic self-reflection.
 
@@ -156,7 +156,7 @@ _CONFIGS = (
         description="Answer one event",
         enabled_components=FULL_COMPONENTS,
     ),
-    # It has the system message of a tick on an event, and its own words after its mark.
+    # The system message is that of `tick_event`; AUTONOMOUS follows the mark of the tick.
     ContextConfig(
         context_type="tick_autonomous",
         name="Autonomous tick",
@@ -175,7 +175,7 @@ _CONFIGS = (
         max_iterations=3,
         allows_sub_agents=False,
     ),
-    # The same text: the prompt's beginning stays byte-identical, so that a provider's cache holds.
+    # The text of `reflection`: the prompt begins with the same bytes, so a provider's cache holds.
     ContextConfig(
         context_type="reflection_cont",
         name="Reflection, continued",
@@ -256,8 +256,8 @@ def _without_old_lookups(messages: list[AnyMessage], tick: int) -> list[AnyMessa
     if not any(shorter):
         return messages
     return [
-        one if short is None or mark_of(one).get("tick") == tick else short
-        for one, short in zip(messages, shorter, strict=True)
+        message if short is None or mark_of(message).get("tick") == tick else short
+        for message, short in zip(messages, shorter, strict=True)
     ]
 
 
@@ -290,8 +290,8 @@ def without_private(messages: list[AnyMessage], tick: int) -> list[AnyMessage]:
         for mark in begun
         if mark.get(AUDIENCE) == "public" or mark.get("channel") == channel is not None
     )
-    told = zip(messages, ticks_of(messages), _sums_up_private.each(messages), strict=True)
-    return [one for one, its, private in told if its in heard and not private]
+    rows = zip(messages, ticks_of(messages), _sums_up_private.each(messages), strict=True)
+    return [one for one, its_tick, private in rows if its_tick in heard and not private]
 
 
 def heard_by(messages: Sequence[AnyMessage], tick: int) -> tuple[Audience, str | None]:
@@ -315,7 +315,7 @@ def _sums_up_private(message: AnyMessage) -> bool:
 def as_heard(state: State, audience: str, owners: Collection[str] = ()) -> State:
     """The state, reduced to what an audience may know.
 
-    What an owner said outside of any channel was said to the assistant alone.
+    An owner's words outside of any channel were for the assistant alone.
     """
     if audience == "private":
         return state
@@ -370,7 +370,7 @@ def material(
 
 
 def listeners_of(state: State, settings: Settings, resources: Resources) -> Listeners:
-    """Who reads the answer to the event in hand. A tick without one and a review answer nobody."""
+    """Who reads the answer to the event in hand; autonomous ticks and reflections answer nobody."""
     owners = owners_of(settings, user=resources.user, served=resources.served)
     event, shared = state["event"], state.get("shared_channels") or {}
     if event is None or is_reflection(event):
@@ -380,7 +380,7 @@ def listeners_of(state: State, settings: Settings, resources: Resources) -> List
         return Listeners(audience, channel, owners, shared)
     channel = event["channel"]
     by_owner = set_off_by_owner(event, owners=owners, served=resources.served)
-    at = shared.get(channel or "", event["at"])  # The answer is read now: by all who write there.
+    at = shared.get(channel or "", event["at"])  # All who write there by now read it.
     audience = audience_of(channel, at, shared, by_owner=by_owner, settings=settings)
     return Listeners(audience, channel, owners, shared)
 
@@ -477,7 +477,7 @@ def narrower(measured: Assessment, judged: Assessment) -> Assessment:
 
 def meet(a: Limits, b: Limits) -> Limits:
     """The widest limits that are within both: what both layers allow."""
-    allowed = [one for one in (a.allowed_categories, b.allowed_categories) if one is not None]
+    allowed = [some for some in (a.allowed_categories, b.allowed_categories) if some is not None]
     return Limits(
         mode=min(a.mode, b.mode, key=MODES.index),
         max_iterations=min(a.max_iterations, b.max_iterations),

@@ -105,8 +105,8 @@ def as_tools(given: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
     Raises InputError for an element that is neither a tool nor a function.
     """
     return [
-        one if isinstance(one, BaseTool) else registered(one, ToolCategory.DANGEROUS)
-        for one in given
+        tool if isinstance(tool, BaseTool) else registered(tool, ToolCategory.DANGEROUS)
+        for tool in given
     ]
 
 
@@ -149,15 +149,15 @@ def _contradiction(kind: ToolKind) -> str | None:
     return f"reads {unknown[0]!r}, which is no state key it can read" if unknown else None
 
 
-_MORE: dict[str, dict[str, Any]] = {
+_OTHER_FIELDS: dict[str, dict[str, Any]] = {
     "list_projects": {"cache": "session", "reads": ["projects", "event", "shared_channels"]},
     "forget_memory": {"always_ask": True},
     "update_system_prompt": {"always_ask": True},
 }
-"""What there is to say of a built-in tool beside its category."""
+"""The other fields of a built-in tool's kind."""
 
 BUILT_IN: dict[str, tuple[BaseTool, ToolCategory]] = {
-    tool.name: (registered(tool, category, **_MORE.get(tool.name, {})), category)
+    tool.name: (registered(tool, category, **_OTHER_FIELDS.get(tool.name, {})), category)
     for category, tools in {
         ToolCategory.SAFE_CHAIN: (
             planning.create_project,
@@ -217,9 +217,9 @@ LONGEST_LINE = 120
 def shown_tools(tools: Sequence[BaseTool]) -> list[BaseTool]:
     """The tools whose schemas a call shows, of those that it offers.
 
-    Where `use_tool` is among them these are the core, the first of the user's own within
-    EXTRA_TOKENS, and `use_tool`, whose description lists the others. The same tools give the same
-    schemas, so that a provider's cache holds.
+    If `use_tool` is among them: the core, the first of the user's tools within EXTRA_TOKENS, and
+    `use_tool`, whose description lists the others. The same tools give the same schemas, so that a
+    provider's cache holds.
     """
     if not any(one.name == assistant.use_tool.name for one in tools):
         return list(tools)
@@ -240,7 +240,7 @@ def shown_tools(tools: Sequence[BaseTool]) -> list[BaseTool]:
 
 @lru_cache(maxsize=8)
 def _use_tool(description: str) -> BaseTool:
-    """`use_tool` with a description. Of one tool the schema is made only once."""
+    """`use_tool` with this description; kept, because LangChain makes a schema for each copy."""
     return assistant.use_tool.model_copy(update={"description": description})
 
 
@@ -251,7 +251,7 @@ def _line(tool: BaseTool) -> str:
 
 @lru_cache(maxsize=64)
 def _built_in_line(name: str) -> str:
-    """Built-in tools do not change, and making the line of one reads its schema."""
+    """The line is kept: built-in tools do not change, and a line reads the tool's schema."""
     return _signature(BUILT_IN[name][0])
 
 

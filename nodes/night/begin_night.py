@@ -18,7 +18,7 @@ from nodes.night.prune import anything_to_forget
 
 
 async def next_in_night(state: Course) -> str:
-    """The node that the previous step chose."""
+    """Route to the node that the previous step chose."""
     cursor = state.get("night")
     return cursor["next"] if cursor else "hand_back"
 
@@ -62,10 +62,10 @@ async def _new(
         return None
     pending, earlier = [entry["id"] for entry in entries], await night.records(store, scope)
     asked = dry_run or state["slumber"]["why"] == "request"
-    may = account(earlier, pending, settings, asked=asked)
+    budget = account(earlier, pending, settings, asked=asked)
     taken = [record["id"] for record in earlier]
     record = night.new_night(resources_of(config).clock(), pending, taken, dry_run=dry_run)
-    record = {**record, "calls": may.calls, "ahead": may.ahead}
+    record = {**record, "calls": budget.calls, "ahead": budget.ahead}
     await write_batch(store, night.begin_puts(scope, record))
     return record
 

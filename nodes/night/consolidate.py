@@ -76,15 +76,15 @@ CONTEXT = CONTEXTS["sleep_consolidate"]
 TRIES = 2
 """Answers in which an entry's facts may be rejected before another night takes the entry."""
 
-UNREAD = ""
-"""In place of an entry's id: a rejected fact may be about any entry of the batch."""
+ANY_ENTRY = ""
+"""In place of an entry's id: the rejected fact may be about any entry of the batch."""
 
 NUDGE = f"{prompt_lines.SETTLE} for what is worth keeping, or noop if nothing in the rest is."
 
 NOTHING = "the model found nothing in it to keep"
 
-NEAREST = 0.3
-"""Least share (0..1) of a rejected fact's words in an entry that it may be of."""
+LEAST_SHARE = 0.3
+"""Least share (0..1) of a rejected fact's words that an entry has, for the fact to be about it."""
 
 
 @checked
@@ -134,22 +134,22 @@ async def _turn(
     cited = [_cited(turn["operations"]) for turn in turns]
     if turns and standing_of(exchange, cited, batch).mends:
         context.mending += answer.usage["llm_calls"]
-    asked = [call for one in exchange if isinstance(one, AIMessage) for call in one.tool_calls]
-    message = storable(answer.message, str(len(turns)), [str(call["id"]) for call in asked])
+    calls = [call for one in exchange if isinstance(one, AIMessage) for call in one.tool_calls]
+    message = storable(answer.message, str(len(turns)), [str(call["id"]) for call in calls])
     earlier = Plans(turns).operations()
     shown = {one["id"]: one for one in batch}
     collector = PlanCollector(shown, earlier, judged=settings.judge_facts)
-    side, config = _side(context, exchange), with_collector(context.config, collector)
-    done = await execute(message.tool_calls, tools, side, config, seconds=settings.tool_timeout)
-    dropped, judging = await judged(context, collector)
+    state, config = _tool_state(context, exchange), with_collector(context.config, collector)
+    done = await execute(message.tool_calls, tools, state, config, seconds=settings.tool_timeout)
+    dropped, judging_usage = await judged(context, collector)
     new = [one for one in collector.new if one["id"] not in dropped]
     answers = [taken_back(one, message, collector.operations, dropped) for one in done.messages]
     exchange = [*exchange, message, *answers]
     stored = [*cited, _cited(new)]
-    usage = total(total(answer.usage, done.usage), judging)
+    usage = total(total(answer.usage, done.usage), judging_usage)
     standing = standing_of(exchange, stored, batch)
-    may = _may_go_on(context, batch, usage, new, standing)
-    if standing.goes_on and not (may and len(turns) + 1 < pattern["max_iterations"]):
+    may_ask = _may_go_on(context, batch, usage, new, standing)
+    if standing.goes_on and not (may_ask and len(turns) + 1 < pattern["max_iterations"]):
         standing = standing_of(exchange, stored, batch, last=True)
     exchange += [HumanMessage(NUDGE)] if standing.goes_on == "after a nudge" else []
     thought = Thought(
@@ -194,26 +194,26 @@ def taken_back(
     operations: Sequence[Operation],
     refuted: Mapping[str, str],
 ) -> ToolMessage:
-    """A tool's answer with `refuted` facts among the rejected ones, as if it had rejected them.
+    """A tool's answer as if the tool had rejected the `refuted` facts, too.
 
     `refuted`: operation id -> why the fact does not follow; `operations`: what the tools planned.
     """
-    texts = {one["after"]["text"]: refuted[one["id"]] for one in operations if one["id"] in refuted}
+    why = {one["after"]["text"]: refuted[one["id"]] for one in operations if one["id"] in refuted}
     call = next(one for one in asked.tool_calls if one["id"] == result.tool_call_id)
-    given = call["args"].get("facts") if result.name == "store_memory" else None
-    told = json.loads(str(result.content)) if texts and given else {}
-    known = {one["text"] for one in told.get("rejected", ())}
-    gone = [
-        {"text": fact["text"], "error": texts[text]}
-        for fact in given or ()
+    facts = call["args"].get("facts") if result.name == "store_memory" else None
+    body = json.loads(str(result.content)) if why and facts else {}
+    already = {one["text"] for one in body.get("rejected", ())}
+    more = [
+        {"text": fact["text"], "error": why[text]}
+        for fact in facts or ()
         if isinstance(fact, dict)
-        and (text := " ".join(str(fact.get("text")).split())) in texts
-        and fact["text"] not in known
+        and (text := " ".join(str(fact.get("text")).split())) in why
+        and fact["text"] not in already
     ]
-    if not gone or not told.get("success"):
+    if not more or not body.get("success"):
         return result
-    left = max(0, told["stored"] - len(gone))
-    after = {**told, "success": left > 0, "stored": left, "rejected": [*told["rejected"], *gone]}
+    left = max(0, body["stored"] - len(more))
+    after = {**body, "success": left > 0, "stored": left, "rejected": [*body["rejected"], *more]}
     if not left:
         after["error"] = "No fact was stored; see rejected"
     return result.model_copy(update={"content": json.dumps(after, ensure_ascii=False)})
@@ -248,7 +248,7 @@ class Rejection(NamedTuple):
     text: str
     error: str
     entries: frozenset[str]
-    """The entries that it is about; UNREAD among them if a citation means none that was shown."""
+    """The entries that it is about; ANY_ENTRY among them if it cites what was not shown."""
 
 
 class Try(NamedTuple):
@@ -273,7 +273,7 @@ class LoopStanding(NamedTuple):
 
     @property
     def mends(self) -> bool:
-        """Whether another answer is to mend the newest one."""
+        """Whether the next answer is to mend the newest one, while the loop goes on."""
         return self.goes_on != "with another answer"
 
 
@@ -290,28 +290,28 @@ def standing_of(
     stay pending, even those that another fact cites: the model was not told why. Entries of which
     no fact is stored stay pending after TRIES answers, whatever else the model says. `noop` settles
     all entries but those of facts that are rejected then or later and not mended. An answer without
-    a tool call settles nothing: a refusal or chatter must not mark work as done.
-    Numbers that the first answer leaves out are asked for once.
+    a tool call settles nothing: a refusal or chatter must not mark work as done. The model is asked
+    once for numbers that its first answer leaves out.
 
     `stored`: for each answer in `exchange`, the entries that its facts cite; `batch`: the entries
     as they were shown; `last`: no other answer may follow.
     """
     tries = tries_of(exchange, stored, batch)
-    newest, count = tries[-1], Counter(key for one in tries for key in _about(one.rejected))
-    gone = {key for key, times in count.items() if times >= TRIES}
-    spent = {*count} if last else gone
+    newest, rejections = tries[-1], Counter(key for one in tries for key in _about(one.rejected))
+    used_up = {key for key, times in rejections.items() if times >= TRIES}
+    closed = {*rejections} if last else used_up
     every = frozenset(entry["id"] for entry in batch)
     cited = frozenset[str]().union(*(one.stored for one in tries)) & every
-    untold = _about(newest.rejected) - gone
-    left = (spent - cited) | untold
-    settled = (cited | _waived(tries, every)) - left
+    mendable = _about(newest.rejected) - used_up
+    pending = (closed - cited) | mendable
+    settled = (cited | _waived(tries, every)) - pending
     refused = [
         f"not stored: {shortened(one.text, NAMED_BY)} ({one.error})" for one in _not_mended(tries)
     ]
-    if not last and (untold or (newest.unsaid and tries == [newest])):
+    if not last and (mendable or (newest.unsaid and tries == [newest])):
         return LoopStanding("to mend", settled, refused)
     stuck = bool(newest.rejected) and not newest.stored
-    if "noop" in newest.tools or stuck or last or every <= settled | spent:
+    if "noop" in newest.tools or stuck or last or every <= settled | closed:
         return LoopStanding(None, settled, refused)
     if newest.tools:
         return LoopStanding("with another answer", settled, refused)
@@ -321,9 +321,9 @@ def standing_of(
 
 def _waived(tries: Sequence[Try], every: frozenset[str]) -> frozenset[str]:
     """The entries that the model settled by its last `noop`."""
-    said = [place for place, one in enumerate(tries) if "noop" in one.tools]
-    refused = _about(_not_mended(tries[said[-1] :])) if said else frozenset({UNREAD})
-    return frozenset() if UNREAD in refused else every - refused
+    noops = [place for place, one in enumerate(tries) if "noop" in one.tools]
+    refused = _about(_not_mended(tries[noops[-1] :])) if noops else frozenset({ANY_ENTRY})
+    return frozenset() if ANY_ENTRY in refused else every - refused
 
 
 def _about(rejected: Iterable[Rejection]) -> frozenset[str]:
@@ -358,40 +358,40 @@ def tries_of(
 def _rejections(
     call: ToolCall, result: Mapping[str, Any], batch: Sequence[JournalEntry]
 ) -> Iterator[Rejection]:
-    """What one call was refused.
+    """The rejections by one call.
 
-    A fact that is refused may cite the wrong entry. So the entry that it shares most words with
-    is among those that it is about, and waits with them.
+    A rejected fact may cite the wrong entry, so it also counts as about the entry nearest in words.
     """
     handles = Handles(entry["id"] for entry in batch)
     rejected = result.get("rejected", [])
     if not rejected and result.get("success") is False:
-        yield Rejection(call["name"], str(result.get("error")), frozenset({UNREAD}))
+        yield Rejection(call["name"], str(result.get("error")), frozenset({ANY_ENTRY}))
     for refused in rejected:
         given = [fact for fact in call["args"]["facts"] if fact.get("text") == refused["text"]]
         named = TypeAdapter(Citations).validate_python(
             [id_ for fact in given for id_ in fact.get("source_ids") or ()]
         )
-        ids = {handles.resolve(id_) or UNREAD for id_ in named} | _nearest(refused["text"], batch)
-        yield Rejection(refused["text"], refused["error"], frozenset(ids or {UNREAD}))
+        cited = {handles.resolve(id_) or ANY_ENTRY for id_ in named}
+        ids = cited | _nearest(refused["text"], batch)
+        yield Rejection(refused["text"], refused["error"], frozenset(ids or {ANY_ENTRY}))
 
 
 def _nearest(text: str, batch: Sequence[JournalEntry]) -> set[str]:
     """The entry that shares most words with a text, if it has enough of them."""
     shares = {entry["id"]: share(text, [entry["content"]]) for entry in batch}
     best = max(shares, key=shares.__getitem__, default="")
-    return {best} if shares.get(best, 0.0) >= NEAREST else set()
+    return {best} if shares.get(best, 0.0) >= LEAST_SHARE else set()
 
 
 def _not_mended(tries: Sequence[Try]) -> list[Rejection]:
-    """The newest rejections whose entries no later answer made a fact of."""
+    """The newest rejections from whose entries no later answer made a fact."""
     found = dict[frozenset[str], list[Rejection]]()
     for attempt in tries:
         again = {rejection.entries for rejection in attempt.rejected}
         found = {
             ids: known
             for ids, known in found.items()
-            if ids not in again and not (attempt.stored and ids - {UNREAD} <= attempt.stored)
+            if ids not in again and not (attempt.stored and ids - {ANY_ENTRY} <= attempt.stored)
         }
         for rejection in attempt.rejected:
             found.setdefault(rejection.entries, []).append(rejection)
@@ -417,7 +417,7 @@ async def _opening(context: NightContext, batch: list[JournalEntry]) -> list[Any
     ]
 
 
-def _side(context: NightContext, exchange: list[AnyMessage]) -> State:
+def _tool_state(context: NightContext, exchange: list[AnyMessage]) -> State:
     """The state as the loop's tools see it: no event in hand, and the night's own time."""
     assembled: AssembledContext = {
         "context_type": CONTEXT.context_type,
@@ -459,7 +459,7 @@ def _facts(operations: Sequence[Operation]) -> list[Operation]:
     return [operation for operation in operations if operation["kind"] == "add_fact"]
 
 
-# A second look of the chat model at the facts that a night made.
+# The chat model checks the facts that a night made.
 #
 # The rules of `memory.guards` compare numbers, days, names and negations. They pass facts that put
 # the words of the entries together wrongly (who does what to whom), and refuse facts that follow in
@@ -506,15 +506,15 @@ async def judged(context: NightContext, collector: PlanCollector) -> tuple[dict[
     facts = {one["id"]: one for one in collector.new if one["kind"] == "add_fact"}
     by_rules = {id_: why for id_, why in (collector.doubts or {}).items() if id_ in facts}
     settings, offline = context.settings, is_offline(context.resources.chat_model)
-    made = sum(plan["llm_calls"] for plan in context.plans.of("consolidate"))
-    half = 2 * made >= allowed(context.record, settings)
-    over = half or used_up(context.plans, context.record, settings) is not None
-    if not facts or offline or over or not settings.judge_facts:
+    spent = sum(plan["llm_calls"] for plan in context.plans.of("consolidate"))
+    half_used = 2 * spent >= allowed(context.record, settings)
+    no_budget = half_used or used_up(context.plans, context.record, settings) is not None
+    if not facts or offline or no_budget or not settings.judge_facts:
         return by_rules, Usage(llm_calls=0, tokens=0)
     handles, asked = Handles(facts), questions_before(context.state["messages"])
     entries = {**(collector.shown or {}), **collector.looked_up}
-    told = [one["after"]["text"] for one in facts.values()]
-    _, named = await entities.look_up(context.store, context.scope, texts=told)
+    texts = [one["after"]["text"] for one in facts.values()]
+    _, named = await entities.look_up(context.store, context.scope, texts=texts)
     called = [names_from(one, context.owners) for some in named for one in some]
     prompt = judging_prompt(facts, handles, entries, settings, asked, called)
     try:
@@ -562,16 +562,16 @@ def refuted(
 ) -> dict[str, str]:
     """The facts that are not kept, by id, with the reason. Pure.
 
-    A verdict on what was not shown counts for nothing, and so do two that differ: then the rules
-    decide, whose `doubts` a verdict overrules.
+    Verdicts on facts that were not shown are ignored, and so are verdicts that differ. A verdict
+    overrules the rules' `doubts`; without one, the doubts decide.
     """
     given: dict[str, list[Judgement]] = {}
     for verdict in answer.verdicts:
         if (id_ := handles.resolve(verdict.fact)) is not None:
             given.setdefault(id_, []).append(verdict)
-    follows = {id_ for id_, told in given.items() if all(one.follows for one in told)}
+    follows = {id_ for id_, verdicts in given.items() if all(one.follows for one in verdicts)}
     return {
-        id_: f"it does not follow from what it cites: {one_line(told[0].why) or 'it says more'}"
-        for id_, told in given.items()
-        if not any(one.follows for one in told)
+        id_: f"it does not follow from what it cites: {one_line(verdicts[0].why) or 'it says more'}"
+        for id_, verdicts in given.items()
+        if not any(one.follows for one in verdicts)
     } | {id_: why for id_, why in (doubts or {}).items() if id_ not in follows}

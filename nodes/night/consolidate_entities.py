@@ -104,9 +104,8 @@ class EntityNews:
     @property
     def lines(self) -> list[Observation]:
         """Everything shown, by time; a fact in the form of an observation."""
-        return sorted(
-            [*map(_as_observation, self.facts), *self.observations], key=lambda one: one["at"]
-        )
+        lines = [*map(_as_observation, self.facts), *self.observations]
+        return sorted(lines, key=lambda line: line["at"])
 
 
 def _as_observation(fact: Fact) -> Observation:
@@ -156,23 +155,23 @@ def consolidated(
     refused, mendable = list[str](), list[AttributeGiven]()
     for stated in given:
         name, value = _name(stated.name), " ".join(stated.value.split())
-        said = f"{name} ({shortened(value, NAMED_BY)})"
+        label = f"{name} ({shortened(value, NAMED_BY)})"
         evidence = [each for each in dict.fromkeys(stated.evidence) if each in known]
-        own = _evidence_that_counts(profile, [known[each] for each in evidence], owners)
-        why = _problem(name, value, evidence, ids, _in_own_words(value, own))
-        if why is None and own:
-            why = _unsupported(name, value, profile, own, known, beside)
+        counting = _evidence_that_counts(profile, [known[each] for each in evidence], owners)
+        why = _problem(name, value, evidence, ids, _in_own_words(value, counting))
+        if why is None and counting:
+            why = _unsupported(name, value, profile, counting, known, beside)
         elif why is None:
             why, hearsay = f"{HEARSAY} {profile['name']}", True
         if why is not None:
-            refused.append(f"{said}: {why}")
+            refused.append(f"{label}: {why}")
             # Hearsay stays hearsay: asking again would not help.
-            mendable += [stated] if own or not evidence else []
+            mendable += [stated] if counting or not evidence else []
         elif name not in attributes and len(attributes) >= MOST_ATTRIBUTES:
-            refused.append(f"{said}: there are {MOST_ATTRIBUTES} attributes already")
+            refused.append(f"{label}: there are {MOST_ATTRIBUTES} attributes already")
         else:
             unknown = [each for each in stated.evidence if each not in known]
-            refused += [f"{said}: {UNKNOWN}{each}" for each in unknown]
+            refused += [f"{label}: {UNKNOWN}{each}" for each in unknown]
             on = {each: rests_on(known[each]["speaker"], known[each], owners) for each in evidence}
             old, holds = attributes.get(name), name in news.known
             attributes[name] = made[name] = _attribute(old, value, on, now, holds=holds)
@@ -227,11 +226,8 @@ def _evidence_that_counts(
     """The evidence that counts: for somebody who speaks for themselves, their and owners' words."""
     if not profile["senders"]:
         return list(evidence)
-    return [
-        one
-        for one in evidence
-        if (who := one["speaker"]) is not None and (who in owners or speaks_as(profile, who))
-    ]
+    said = [(one, who) for one in evidence if (who := one["speaker"]) is not None]
+    return [one for one, who in said if who in owners or speaks_as(profile, who)]
 
 
 def _in_own_words(value: str, evidence: Sequence[Observation]) -> str | None:
@@ -248,7 +244,7 @@ def _unsupported(
     known: Mapping[str, Observation],
     beside: Sequence[str],
 ) -> str | None:
-    """Why the evidence does not support the value, or None. What adds to one may rest on it."""
+    """Why the evidence (and the value that this one extends) does not support it, or None."""
     cited = {one["id"] for one in own}
     others = [one["text"] for id_, one in known.items() if id_ not in cited]
     grounds = [worded(Said(profile["name"], one["text"])) for one in own]
@@ -270,8 +266,8 @@ def _invented(value: str, grounds: Sequence[str], profile: EntityProfile) -> str
     """Why the value is not in its grounds: a new number, a new name, or all of it; else None."""
     text = " ".join(grounds)
     in_words = (in_digits(one, code) for one in grounds for code in languages(one))
-    there = {_digits(number) for one in (text, *in_words) for number in _NUMBER.findall(one)}
-    if missing := [one for one in _NUMBER.findall(value) if _digits(one) not in there]:
+    numbers = {_digits(number) for one in (text, *in_words) for number in _NUMBER.findall(one)}
+    if missing := [one for one in _NUMBER.findall(value) if _digits(one) not in numbers]:
         return f"its lines do not say {missing[0]}"
     known = {*terms(text), *(word.casefold() for word in _WORD.findall(text))}
     beginnings = {word[:_SHORTEST] for word in known}
@@ -292,7 +288,7 @@ def _digits(number: str) -> str:
 def _attribute(
     old: Attribute | None, value: str, on: Mapping[str, Sequence[str]], now: str, *, holds: bool
 ) -> Attribute:
-    """`on`: the evidence, and on whose words beside owners' each piece rests."""
+    """The attribute. `on`: its evidence, and the people but owners on whose words each rests."""
     evidence, origins = list(on), [name for names in on.values() for name in names]
     at, replaced = now, list[dict[str, Any]]()
     if old is not None:
@@ -300,9 +296,9 @@ def _attribute(
         if holds and (same or _adds_to(value, old)):
             evidence = [*old["evidence"], *evidence]
             origins = [*old.get("origins", ()), *origins]
-        was = {"value": old["value"], "evidence": old["evidence"], "at": old["at"]}
+        earlier = {"value": old["value"], "evidence": old["evidence"], "at": old["at"]}
         at = old["at"] if same else now
-        replaced = old["replaced"] if same else [*old["replaced"], was][-MOST_REPLACED:]
+        replaced = old["replaced"] if same else [*old["replaced"], earlier][-MOST_REPLACED:]
     made: Attribute = {
         "value": value,
         "evidence": list(dict.fromkeys(evidence)),
@@ -425,8 +421,8 @@ async def _next_jobs(context: NightContext, news: Mapping[str, EntityNews]) -> l
         context.plans.of("consolidate_entities"),
         size=ENTITIES_A_CALL,
         tokens=settings.night_batch_tokens,
-        shown=lambda one: "\n".join(
-            prompt_lines.observation_line(line, settings.zone) for line in one.lines
+        shown=lambda news: "\n".join(
+            prompt_lines.observation_line(line, settings.zone) for line in news.lines
         ),
     )
     ids = [one.profile["id"] for one in batch]
@@ -442,14 +438,14 @@ async def _think(context: NightContext, batch: Sequence[EntityNews]) -> Thought:
     def decided(given: Sequence[AttributeGiven]) -> Consolidated:
         return decide_attributes(given, batch, settings, now=context.now, owners=context.owners)
 
-    def amiss(answer: Attributes) -> str | None:
+    def complaint(answer: Attributes) -> str | None:
         made = decided(numbering.read(answer))
         why = dict.fromkeys(one for one in made.refused if HEARSAY not in one)
         problems = "\n".join(f"- {numbering.told(one)}" for one in why)
         return AGAIN.format(problems=as_data("problems", problems)) if made.mendable else None
 
     prompt = attributes_prompt(batch, numbering, settings.zone)
-    asked = await context.ask_again(prompt, Attributes, amiss)
+    asked = await context.ask_again(prompt, Attributes, complaint)
     first, *mended = map(numbering.read, asked.answers)
     made = decided(first)
     for again in mended:
@@ -478,15 +474,12 @@ class Numbering:
 
     def read(self, answer: Attributes) -> list[AttributeGiven]:
         """The attributes with ids for short names; what was not shown stays as it is."""
-        return [
-            one.model_copy(
-                update={
-                    "entity": self._entity(one.entity) or one.entity,
-                    "evidence": [self._lines.resolve(each) or each for each in one.evidence],
-                }
-            )
-            for one in answer.attributes
-        ]
+        read = list[AttributeGiven]()
+        for given in answer.attributes:
+            evidence = [self._lines.resolve(each) or each for each in given.evidence]
+            ids = {"entity": self._entity(given.entity) or given.entity, "evidence": evidence}
+            read.append(given.model_copy(update=ids))
+        return read
 
     def _entity(self, given: str) -> str | None:
         numbered = _ENTITY.sub(r"\1", given)
@@ -516,8 +509,8 @@ def _lines(news: EntityNews, numbering: Numbering, zone: tzinfo) -> str:
     ]
     short: EntityProfile = {**profile, "id": numbering.entity(profile["id"])}
     lines = [
-        prompt_lines.observation_line({**one, "id": numbering.line(one["id"])}, zone)
-        for one in news.lines
+        prompt_lines.observation_line({**line, "id": numbering.line(line["id"])}, zone)
+        for line in news.lines
     ]
     return "\n".join([prompt_lines.entity_line(short), *known, *lines])
 
@@ -533,10 +526,10 @@ def decide_attributes(
     """The decision about an answer on `batch`; `given` has ids, not short names."""
     ids = {one.profile["id"] for one in batch}
     unknown = [one for one in given if one.entity not in ids]
-    nobodys = [
+    unassigned = [
         f"{one.name} ({shortened(one.value, NAMED_BY)}): {UNKNOWN}{one.entity}" for one in unknown
     ]
-    found = Consolidated([], nobodys, unknown)
+    found = Consolidated([], unassigned, unknown)
     for news in batch:
         others = [line["text"] for one in batch if one is not news for line in one.lines]
         made = consolidated(

@@ -102,10 +102,10 @@ async def _next_jobs(context: NightContext, order: Sequence[str], last: Sequence
     ahead = [op for op in order if op in waiting][: settings.dream_batch_size]
     facts = await context.pending_view().facts([*ahead, *last])
     holding = [facts[op] for op in ahead if op in facts and facts[op]["invalid_at"] is None]
-    again = [facts[op] for op in last if op in facts and facts[op]["invalid_at"] is None]
-    again = [fact for fact in again if fact["op"] not in waiting] if holding else []
+    second_look = [facts[op] for op in last if op in facts and facts[op]["invalid_at"] is None]
+    second_look = [fact for fact in second_look if fact["op"] not in waiting] if holding else []
     batch = next_batch(
-        [*holding, *again],
+        [*holding, *second_look],
         context.plans.of("dream"),
         size=settings.dream_batch_size,
         tokens=settings.night_batch_tokens,
@@ -120,7 +120,7 @@ async def _next_jobs(context: NightContext, order: Sequence[str], last: Sequence
 
 
 async def _think(context: NightContext, batch: Sequence[Fact], inputs: Sequence[str]) -> Thought:
-    """Ask the model about `batch`; its facts in `inputs` (operation ids) are new to it."""
+    """Ask the model about `batch`. `inputs`: operation ids of its facts that are new."""
     view, most = context.pending_view(), context.settings.dream_neighbours
     near = await view.neighbours(batch, most)
     ops = [fact["op"] for fact in batch]
@@ -129,7 +129,8 @@ async def _think(context: NightContext, batch: Sequence[Fact], inputs: Sequence[
         return Thought(operations=_settled(inputs))
     handles = Handles(shown)
     prompt = dream_prompt(shown, ops, context.settings.zone)
-    asked = await context.ask_again(prompt, Dream, lambda answer: _amiss(answer, handles, shown))
+    complaint = partial(_complaint, handles=handles, shown=shown)
+    asked = await context.ask_again(prompt, Dream, complaint)
     ends = [one for answer in asked.answers for one in answer.relations if one.relation in ENDING]
     named = {handles.resolve(id_) for one in ends for id_ in (one.fact, one.other)}
     falling = [shown[op] for op in shown if op in named]
@@ -176,12 +177,13 @@ def dream_prompt(shown: Mapping[str, Fact], new: Sequence[str], zone: tzinfo) ->
     return [SystemMessage(PROMPT), HumanMessage("\n".join(filter(None, blocks)))]
 
 
-def _amiss(answer: Dream, handles: Handles, shown: Mapping[str, Fact]) -> str | None:
+def _complaint(answer: Dream, handles: Handles, shown: Mapping[str, Fact]) -> str | None:
     """The message to the model about numbers not shown, and about joins that lose words, if any."""
     given = [*(id_ for one in answer.relations for id_ in (one.fact, one.other))]
     given += [one.fact for one in answer.contexts]
-    told = handles.unknown(given, "fact")
-    problems = [f"{told} Give again only what you said of it, with the right numbers."] * bool(told)
+    problems = list[str]()
+    if unknown := handles.unknown(given, "fact"):
+        problems += [f"{unknown} Give again only what you said of it, with the right numbers."]
     read = (_with_ops(one, handles) for one in answer.relations)
     problems += filter(None, (_loss(claim, shown, handles) for claim in read if claim))
     return "\n".join(problems) or None
@@ -191,12 +193,13 @@ def _loss(claim: Pair, shown: Mapping[str, Fact], handles: Handles) -> str | Non
     """The message about duplicates of which one would go with words that the other lacks."""
     stays, goes = joining(shown[claim.fact], shown[claim.other])
     lost = lost_in(stays, goes) if claim.relation == "duplicates" else []
+    if not lost:
+        return None
     number, other = handles.of(stays["op"]), handles.of(goes["op"])
-    told = (
+    return (
         f"Only {number} would stay, and may not say what {other} does: {', '.join(lost)}. Give the "
         f"pair again: as duplicates if {number} says it in other words, else as relates."
     )
-    return told if lost else None
 
 
 def decided(
@@ -209,55 +212,53 @@ def decided(
     owners: Sequence[str] = (),
     dependents: Mapping[str, Fact] = MappingProxyType({}),
 ) -> Thought:
-    """The outcome of the answers about the facts in `shown`; left are facts that stay uncompared.
+    """The outcome of the answers about `shown`; its `left` are the facts that stay uncompared.
 
-    A second answer mends the first: what it says of a pair stands. If a claim still cannot be
+    A second answer mends the first: what it claims of a pair stands. If a claim still cannot be
     read, the new facts that it may mean stay uncompared. `new`, `dependents`: see `settle`.
     """
     handles = Handles(shown)
-    claims, contexts, lost = list[Pair](), list[Described](), list[Pair]()
+    claims, contexts, unreadable = list[Pair](), list[Described](), list[Pair]()
     for answer in answers:
         read = [_with_ops(claim, handles) for claim in answer.relations]
-        lost = [one for one, claim in zip(answer.relations, read, strict=True) if claim is None]
+        unreadable = [one for one, op in zip(answer.relations, read, strict=True) if op is None]
         again = [claim for claim in read if claim is not None and claim not in claims]
         if answer is answers[0]:  # A join that loses words holds only if it is said again.
             again = [one for one in again if not _loss(one, shown, handles)]
         claims = [one for one in claims if pair_key(one) not in map(pair_key, again)] + again
         known = {one.fact for one in contexts}
-        given = [
-            one.model_copy(update={"fact": handles.resolve(one.fact) or one.fact})
-            for one in answer.contexts
-        ]
-        contexts += [one for one in given if one.fact not in known]
+        for context in answer.contexts:
+            op = handles.resolve(context.fact) or context.fact
+            contexts += [context.model_copy(update={"fact": op})] if op not in known else []
     made = settle(claims, shown, new, now=now, owners=owners, dependents=dependents)
     grown = evolve(contexts, shown, now=now, night=night, rules=PROMPT)
-    vain = [_unread(claim, shown, handles) for claim in lost]
-    left = _uncompared(lost, claims, new, handles)
-    refused = [*made.refused, *grown.refused, *vain]
+    unread = [_unread(claim, shown, handles) for claim in unreadable]
+    left = _uncompared(unreadable, claims, new, handles)
+    refused = [*made.refused, *grown.refused, *unread]
     return Thought([*made.operations, *grown.operations], left, refused=refused)
 
 
 def _with_ops(claim: Pair, handles: Handles) -> Pair | None:
     """The claim with operation ids; None if a fact that it names was not shown."""
-    one, other = handles.resolve(claim.fact), handles.resolve(claim.other)
-    if one is None or other is None:
+    fact, other = handles.resolve(claim.fact), handles.resolve(claim.other)
+    if fact is None or other is None:
         return None
-    return claim.model_copy(update={"fact": one, "other": other})
+    return claim.model_copy(update={"fact": fact, "other": other})
 
 
 def _unread(claim: Pair, shown: Mapping[str, Fact], handles: Handles) -> str:
     """A claim about a fact that was not shown, with the words of the other one."""
     both = [(given, handles.resolve(given)) for given in (claim.fact, claim.other)]
-    one, other = (fact_named(shown[op]) if op else f"unknown id: {given}" for given, op in both)
-    return f"{one} {claim.relation} {other}"
+    fact, other = (fact_named(shown[op]) if op else f"unknown id: {given}" for given, op in both)
+    return f"{fact} {claim.relation} {other}"
 
 
 def _uncompared(
     lost: Sequence[Pair], read: Sequence[Pair], new: Sequence[str], handles: Handles
 ) -> list[str]:
-    """The new facts that claims which cannot be read may be about.
+    """The new facts that unreadable claims may be about.
 
-    Such a claim may name one; else it may be any new fact that no other claim is about.
+    These are the new facts that a claim names; if it names none, all that no readable claim names.
     """
     found = set[str]()
     for claim in lost:

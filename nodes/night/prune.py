@@ -59,7 +59,7 @@ async def _think(context: NightContext) -> Thought:
 async def _old(
     store: BaseStore, settings: Settings, config: RunnableConfig, now: datetime
 ) -> list[JournalEntry]:
-    """The old entries of little importance, by the index: to read the journal takes too long."""
+    """The old entries of little importance, from the index: reading the journal takes too long."""
     semantic, scope = resources_of(config).semantic, scope_of(config)
     listing = Listing(
         {
@@ -87,7 +87,7 @@ async def _going(
     store: BaseStore,
     now: datetime,
 ) -> list[Operation]:
-    """The entries that fade or go. `entries`: old ones and the night's, after `operations`."""
+    """Operations for entries that fade or go. `entries`: old ones and tonight's, as of now."""
     old = [one for one in entries if one["importance"] <= settings.prune_importance]
     if not old:
         return []
@@ -180,7 +180,7 @@ async def prune_links(
 
 
 async def _unlinked_now(context: NightContext) -> Thought:
-    """Only memories that this night names: to read all links takes too long."""
+    """Unlink only memories that this night names: reading all links takes too long."""
     operations = context.plans.operations()
     ops = sorted({*context.record.get("facts", []), *(one["target"] for one in operations)})
     facts = await context.resources.semantic.by_op(context.scope, ops)
@@ -192,7 +192,7 @@ async def _unlinked_now(context: NightContext) -> Thought:
 
 
 async def _existing(context: NightContext, ids: Collection[str]) -> set[str]:
-    """Those of `ids` that are facts or journal entries; all, where the table of facts is lost."""
+    """Those of `ids` that are facts or journal entries; all of them if the facts' table is lost."""
     known = {*await context.resources.semantic.by_id(context.scope, sorted(ids))}
     if not known and not await context.resources.semantic.count(context.scope):
         return set(ids)
@@ -206,15 +206,15 @@ async def _existing(context: NightContext, ids: Collection[str]) -> set[str]:
 def _unlinked(ends: Mapping[str, links.End], known: Collection[str], night: str) -> list[Operation]:
     """An operation for each pair of linked ids with an id that is not in `known`."""
     pairs = {
-        (min(one, other), max(one, other)): end["relations"].get(other, {})
-        for one, end in ends.items()
+        (min(id_, other), max(id_, other)): end["relations"].get(other, {})
+        for id_, end in ends.items()
         for other in end["linked_to"]
-        if one not in known or other not in known
+        if id_ not in known or other not in known
     }
     return [
         unlink(
-            one,
-            other,
+            first,
+            second,
             {
                 "relation": value.get("relation", "made_of"),
                 "reason": value.get("reason", ""),
@@ -222,5 +222,5 @@ def _unlinked(ends: Mapping[str, links.End], known: Collection[str], night: str)
             },
             "its other end is gone",
         )
-        for (one, other), value in sorted(pairs.items())
+        for (first, second), value in sorted(pairs.items())
     ]

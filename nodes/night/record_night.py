@@ -54,17 +54,17 @@ async def record_night(
     # A kept prompt has texts that nights removed, so it goes when they go for good.
     most = inbox.most_prompts(settings, context.resources.user)
     await inbox.drop_prompts(context.store, context.scope, most=most, since=since)
-    over = {**state["metrics"], "session_start": None}
+    metrics = {**state["metrics"], "session_start": None}
     return {
         **(cut_as_planned(context) if night.status_of(record) == "complete" else {}),
         "report": report,
         "phase": None,
         "night": None,
-        "conversations": _open_still(state, settings, datetime.fromisoformat(record["started"])),
+        "conversations": _still_open(state, settings, datetime.fromisoformat(record["started"])),
         # What was heard before the night began is in the journal.
         "context_buffer": [e for e in state["context_buffer"] if e["at"] > record["started"]],
         # The session ends with the night, unless the night is applied while awake.
-        **({} if state["mode"] == "awake" else {"metrics": over}),
+        **({} if state["mode"] == "awake" else {"metrics": metrics}),
     }
 
 
@@ -113,9 +113,9 @@ def ended(context: NightContext, now: str) -> NightRecord:
     }
 
 
-def _open_still(state: State, settings: Settings, now: datetime) -> Overwrite:
-    over = set(stale(state["conversations"], now=now, settings=settings))
-    kept = {key: one for key, one in state["conversations"].items() if key not in over}
+def _still_open(state: State, settings: Settings, now: datetime) -> Overwrite:
+    closed = set(stale(state["conversations"], now=now, settings=settings))
+    kept = {key: one for key, one in state["conversations"].items() if key not in closed}
     return Overwrite(kept)
 
 

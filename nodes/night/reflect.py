@@ -53,7 +53,7 @@ TAG = "insight"
 ENGLISH = 0.2
 """Least share (0..1) of stop words in an English text."""
 
-_ASKS_ITSELF = regex(
+_ASSISTANT = regex(
     r"(?i)\b(?:you|your|yourself|circadian|(?:the|this|an?) (?:ai |virtual |digital )?"
     r"(?:assistant|ai|bot|chatbot))\b(?! (?:manager|coach|director|editor|professor|teacher)\b)",
 )
@@ -82,7 +82,7 @@ def questions(given: Iterable[str]) -> tuple[list[str], list[str]]:
     kept, refused = list[str](), list[str]()
     for question in given:
         text = " ".join(question.split())
-        why = _asked_in_vain(text)
+        why = _problem_of_question(text)
         if why is not None:
             refused.append(why)
         elif text not in kept and len(kept) < QUESTIONS:
@@ -90,11 +90,11 @@ def questions(given: Iterable[str]) -> tuple[list[str], list[str]]:
     return kept, refused
 
 
-def _asked_in_vain(text: str) -> str | None:
+def _problem_of_question(text: str) -> str | None:
     if not text:
         return "an empty question"
-    asks = _ASKS_ITSELF.search(text)
-    return f"asks about the assistant: {asks.group()!r}" if asks else violation(text)
+    named = _ASSISTANT.search(text)
+    return f"asks about the assistant: {named.group()!r}" if named else violation(text)
 
 
 def insights(
@@ -107,15 +107,15 @@ def insights(
     rules: str = "",
     owners: Collection[str] = (),
 ) -> Thought:
-    """Journal entries for the insights that stand on memories shown, linked to these memories.
+    """Journal entries for the insights that rest on memories shown, linked to these memories.
 
-    An insight is trusted no more than the least trusted memory it stands on. It is the assistant's
-    conclusion, and so nobody's words, even if all its evidence is. Its origins are everybody but
-    `owners` whose words were shown: a conclusion may rest on any of them. `trust`: of the memories
+    An insight is trusted no more than the least trusted of its memories. It is a conclusion of the
+    assistant, so no speaker is noted, even if one person said all its evidence. Its origins are all
+    people but `owners` whose words were shown: it may rest on any of them. `trust`: of the memories
     shown, by id (0..1); `rules`: the prompt's instructions, which are no insight.
     """
     made = Thought()
-    others = dict.fromkeys(
+    origins = dict.fromkeys(
         name for hit in shown.values() for name in rests_on(hit["speaker"], hit, owners)
     )
     for place, insight in enumerate(given):
@@ -130,10 +130,10 @@ def insights(
             named = shortened(text, NAMED_BY)
             made.refused.append(f"unknown id: {', '.join(unknown)}, under {named!r}")
         entry = _entry(text, evidence, shown, insight.importance, night, place, now)
-        known = ((trust or {}).get(each, entry["source_trust"]) for each in evidence)
-        entry["source_trust"] = min(entry["source_trust"], *known)
-        if others:
-            entry["origins"] = list(others)
+        trusts = ((trust or {}).get(each, entry["source_trust"]) for each in evidence)
+        entry["source_trust"] = min(entry["source_trust"], *trusts)
+        if origins:
+            entry["origins"] = list(origins)
         made.operations.append(add_entry(entry, f"insight from {len(evidence)} memories"))
         made.operations.extend(
             link_memories(entry["id"], each, now.isoformat(), "evidence of the insight")
@@ -290,15 +290,12 @@ async def _answer(context: NightContext, asked: Sequence[Mapping[str, Any]]) -> 
     inferred = {id_ for id_, entry in entries.items() if entry["source_type"] in CONCLUDED}
     handles = Handles(shown)
     prompt = insights_prompt(found, context.settings.zone, inferred)
-    given = await context.ask_again(prompt, Insights, lambda answer: _amiss(answer, handles))
+    given = await context.ask_again(prompt, Insights, lambda answer: _complaint(answer, handles))
     now = datetime.fromisoformat(context.now)
-    facts = {
-        one: await context.resources.semantic.get(context.scope, one)
-        for one in shown
-        if one not in entries
-    }
     trust = {id_: entry["source_trust"] for id_, entry in entries.items()}
-    trust |= {id_: fact["trust"] if fact is not None else 0.0 for id_, fact in facts.items()}
+    for id_ in [one for one in shown if one not in entries]:
+        fact = await context.resources.semantic.get(context.scope, id_)
+        trust[id_] = fact["trust"] if fact is not None else 0.0
     made = insights(
         with_ids(given.answers, handles),
         shown,
@@ -314,7 +311,7 @@ async def _answer(context: NightContext, asked: Sequence[Mapping[str, Any]]) -> 
     return replace(made, refused=[*made.refused, *given.refused], usage=given.usage)
 
 
-def _amiss(answer: Insights, handles: Handles) -> str | None:
+def _complaint(answer: Insights, handles: Handles) -> str | None:
     """The message to the model about evidence that was not shown; None if all was."""
     told = handles.unknown((id_ for one in answer.insights for id_ in one.evidence), "memory")
     again = "Give again only the insights that cite it, in the same words and with the right"
@@ -322,14 +319,15 @@ def _amiss(answer: Insights, handles: Handles) -> str | None:
 
 
 def with_ids(answers: Sequence[Insights], handles: Handles) -> list[InsightGiven]:
-    """The insights with ids as evidence. Those that a second answer mends come from there.
+    """The insights with ids as evidence; a second answer replaces those that it mends.
 
-    What was not shown stays as the model gave it.
+    A number that was not shown stays as the model gave it.
     """
     given: dict[str, InsightGiven] = {}
-    for one in (each for answer in answers for each in answer.insights):
-        evidence = [handles.resolve(id_) or id_ for id_ in one.evidence]
-        given[" ".join(one.text.casefold().split())] = one.model_copy(update={"evidence": evidence})
+    for insight in (each for answer in answers for each in answer.insights):
+        evidence = [handles.resolve(id_) or id_ for id_ in insight.evidence]
+        key = " ".join(insight.text.casefold().split())
+        given[key] = insight.model_copy(update={"evidence": evidence})
     return [*given.values()]
 
 

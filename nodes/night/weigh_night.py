@@ -166,14 +166,14 @@ async def apply_operations(
 
     Visited when compacting is complete, and when dreaming is.
 
-    A phase that the record marks as applied was applied by a visit whose checkpoint was lost. A
-    preview applies nothing; it only marks its own record.
+    If a crash lost the checkpoint of a visit, its phase is applied already: the record says so, or
+    is one phase ahead of the state. A preview applies nothing; it only marks its own record.
     """
     context = await night_in_hand(state, runtime, config)
     phase, dry = context.record["phase"], context.record["dry_run"]
-    again = phase in context.record["applied"]
-    lost = phase == "dreaming" and state["phase"] == "compacting" and not dry
-    if not again and not lost:
+    applied = phase in context.record["applied"]
+    checkpoint_lost = phase == "dreaming" and state["phase"] == "compacting" and not dry
+    if not applied and not checkpoint_lost:
         await _apply(context)
     done = "dreaming" in context.record["applied"]
     return {

@@ -34,19 +34,17 @@ NEWEST = 500
 """Newest facts that may belong to a project, or replace a superseded fact with a day."""
 
 LATELY = timedelta(days=7)
-"""In a large memory a profile that changed so lately has its page looked at."""
+"""How recently a profile must have changed, in a large memory, for its page to be checked."""
 
 SHARED_WORDS = 2
-"""Words that a fact of a project shares with the project's key and summary, at least."""
+"""Fewest words of a project's key and summary that make a fact one of the project."""
 
 
 @checked
 async def write_pages(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Let attributes go whose facts fell and doubts whose cause is gone, then write the pages that
-    differ from what stands.
-    """
+    """Drop attributes whose facts fell and doubts whose cause is gone, then renew changed pages."""
     context = await night_in_hand(state, runtime, config)
     await plan(context, "write_pages", [], partial(_think, context))
     return {"night": await proceed(context)}
@@ -55,16 +53,17 @@ async def write_pages(
 async def _think(context: NightContext) -> Thought:
     view, assistant = context.pending_view(), assistant_names(context.settings)
     profiles = await view.everyone()
-    behind = await view.with_heirs(entities.cited_by(profiles.values()))
-    tended = [one for profile in profiles.values() if (one := tended_to(profile, behind))]
+    evidence = await view.with_heirs(entities.cited_by(profiles.values()))
+    changes = (tended_to(profile, evidence) for profile in profiles.values())
+    tended = [change for change in changes if change]
     profiles = entities.after(profiles, {}, tended)[0]
-    standing = await pages.everything(context.store, context.scope)
+    written = await pages.everything(context.store, context.scope)
     if await view.reads_all():
         facts, ids = await view.holding(), {*profiles}
     else:  # To read all facts would take too long.
         facts = await _new(context)
         ids = {*(await view.about(facts.values(), assistant)).values()}
-        ids |= await _moved(context, profiles, standing)
+        ids |= await _moved(context, profiles, written)
     subjects = await view.subjects(assistant, ids)
     senders = {who: profile for profile in profiles.values() for who in profile["senders"]}
     marked = await _marked(context, facts)
@@ -73,17 +72,17 @@ async def _think(context: NightContext) -> Thought:
     wanted = dict[str, Page | None]()
     for id_ in subjects.keys() & profiles.keys():
         about, profile = subjects[id_].facts, profiles[id_]
-        mine = pages.borne_out(about, profile, senders, context.owners, known=marked)
-        wanted[id_] = pages.page_of(id_, profile["attributes"], mine)
+        borne_out = pages.borne_out(about, profile, senders, context.owners, known=marked)
+        wanted[id_] = pages.page_of(id_, profile["attributes"], borne_out)
     wanted |= await _of_projects(context, senders, marked)
     wanted[pages.DISPUTES] = pages.page_of_disputes(marked.values())
     wanted[pages.DOUBTS] = pages.page_of_doubts(marked.values())
-    wanted[pages.DATED] = await _dated(context, standing.get(pages.DATED), marked)
+    wanted[pages.DATED] = await _dated(context, written.get(pages.DATED), marked)
     kept = profiles.keys() - ids
     changed = [
-        write_page(id_, standing.get(id_), wanted.get(id_), "what holds now")
-        for id_ in sorted({*wanted, *standing} - kept)
-        if wanted.get(id_) != standing.get(id_)
+        write_page(id_, written.get(id_), wanted.get(id_), "what holds now")
+        for id_ in sorted({*wanted, *written} - kept)
+        if wanted.get(id_) != written.get(id_)
     ]
     return Thought(operations=[*tended, *ended, *changed])
 
@@ -113,8 +112,9 @@ async def _moved(
 
 
 async def _marked(context: NightContext, touched: Mapping[str, Fact]) -> dict[str, Fact]:
-    """The facts that are contradicted or in doubt, and those that their marks name, and `touched`:
-    the facts that may have come to them or changed.
+    """Facts that are contradicted or in doubt, facts that their marks name, and `touched`.
+
+    `touched`: the facts that are new or changed.
     """
     view = context.pending_view()
     found = await view.facts(touched)  # without those that go tonight
@@ -128,19 +128,20 @@ async def _marked(context: NightContext, touched: Mapping[str, Fact]) -> dict[st
 async def _dated(
     context: NightContext, page: Page | None, touched: Mapping[str, Fact]
 ) -> Page | None:
-    """The page of days. `page`: the last one; `touched`: facts that may have come or changed."""
+    """The page of days. `page`: its last version; `touched`: the facts that are new or changed."""
     view = context.pending_view()
     ops = [op for line in (page["lines"] if page else []) for op in line["facts"]]
     named = await view.facts(ops)
-    fell = not ops or len(named) < len(ops) or any(fact["invalid_at"] for fact in named.values())
-    newest = await view.holding(EVERY._replace(limit=NEWEST)) if fell else {}
+    fallen = any(fact["invalid_at"] for fact in named.values())
+    outdated = not ops or len(named) < len(ops) or fallen
+    newest = await view.holding(EVERY._replace(limit=NEWEST)) if outdated else {}
     return pages.page_of_dated({**touched, **named, **newest}.values())
 
 
 def tended_to(profile: EntityProfile, facts: Mapping[str, Fact]) -> Operation | None:
-    """The change by which attributes stand on facts that hold; None if they all do.
+    """The change after which all attributes rest on facts that hold; None if they do already.
 
-    `facts`: those behind its attributes and what superseded them, by operation id.
+    `facts`: those behind the attributes, and their heirs, by operation id.
     """
     observed = {one["id"] for one in profile["observations"]}
     changed: dict[str, Attribute | None] = {}

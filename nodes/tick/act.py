@@ -44,7 +44,7 @@ from tools.registry import ToolCategory, shown_tools
 async def onward(
     state: State,
 ) -> Literal["act", "use_tools", "park", "confirm", "extract_facts", "record"] | list[Send]:
-    """Where the tick goes on, as the node that ran last decided; first a compaction that is due."""
+    """Route to the next node of `loop`; a compaction that the tick forced comes first."""
     loop = held(state.get("loop"))
     if loop["compaction"] == "forced":
         return "extract_facts"
@@ -61,47 +61,47 @@ async def act(state: State, runtime: Runtime[Settings], config: RunnableConfig) 
     """
     context, pattern, loop = held(state["context"]), held(state["pattern"]), held(state["loop"])
     resources, settings = resources_of(config), settings_of(runtime.context)
-    capped, known = _capped(state, settings), offered(state, config, settings)
-    tools = shown_tools([one.tool for one in known.values()])
+    capped, available = _capped(state, settings), offered(state, config, settings)
+    tools = shown_tools([one.tool for one in available.values()])
     messages = history(state, settings, context["context_type"])
     prompt = assembly.whole(context, as_model_sees(messages, settings.zone))
     try:
         answer = await resources.ask(
-            prompt, settings, config, tools=tools, calls=not capped, names=list(known)
+            prompt, settings, config, tools=tools, calls=not capped, names=list(available)
         )
     except ContextOverflow:
         if loop["overflowed"]:
             raise
         return {"loop": {**loop, "overflowed": True, "compaction": "forced"}}
     except ModelRefused as error:
-        # Asked again unchanged it would refuse again: what it says is the answer.
+        # The same prompt would be refused again, so the refusal is the reply.
         answer = Answer(AIMessage(str(error)), in_vain(error))
-    message = _taken(state, answer, capped=capped or not known)
-    told, schemas = approximate_tokens(prompt), approximate_tokens([], tools=tools)
+    message = _accepted(state, answer, capped=capped or not available)
+    prompt_tokens, schemas = approximate_tokens(prompt), approximate_tokens([], tools=tools)
     calibration = state["calibration"]
-    beside = calibrated(told, calibration) - sum(context["tokens"].values())
-    sizes = {"conversation_history": max(0, beside), "tools": calibrated(schemas, calibration)}
-    going: Loop = {
+    rest = calibrated(prompt_tokens, calibration) - sum(context["tokens"].values())
+    sizes = {"conversation_history": max(0, rest), "tools": calibrated(schemas, calibration)}
+    after: Loop = {
         **charged(loop, answer.usage),
-        "prompt": sizes,  # beside the components of the system message
+        "prompt": sizes,  # without the components, which the context counts
         "iteration": loop["iteration"] + bool(message.tool_calls),
         "reply": None if message.tool_calls else str(message.text).strip(),
     }
     if message.tool_calls:
         messages = [*state["messages"], message]
-        going = routed(messages, going, pattern, known, settings, state)
+        after = routed(messages, after, pattern, available, settings, state)
     else:
-        going = {**going, "next": "record"}
+        after = {**after, "next": "record"}
         if answer.cut_off:
-            going["truncated"] = True
+            after["truncated"] = True
     reported = answer.message.usage_metadata
     counted = int(reported["input_tokens"]) if reported else 0
-    calibration = recalibrate(calibration, told + schemas, counted)
-    return {"messages": [message], "loop": going, "calibration": calibration}
+    calibration = recalibrate(calibration, prompt_tokens + schemas, counted)
+    return {"messages": [message], "loop": after, "calibration": calibration}
 
 
 def _capped(state: State, settings: Settings) -> bool:
-    """Whether the call is to give the answer: the iterations are used, or too much failed."""
+    """Whether the call must give the reply: the iterations are used up, or too much failed."""
     pattern, loop = held(state["pattern"]), held(state["loop"])
     failing = loop["raised"] > 0 and state["consecutive_errors"] >= settings.max_consecutive_errors
     # Answers that may ask for tools; single_action means one.
@@ -109,7 +109,7 @@ def _capped(state: State, settings: Settings) -> bool:
     return failing or loop["iteration"] >= most
 
 
-def _taken(state: State, answer: Answer, *, capped: bool) -> AIMessage:
+def _accepted(state: State, answer: Answer, *, capped: bool) -> AIMessage:
     used: set[str] = set()
     if answer.message.tool_calls:
         waiting = [m for one in state["parked"] for m in messages_from_dict(one["messages"])]
@@ -140,7 +140,7 @@ async def use_tools(
 
 
 class _Round:
-    """One visit: the state as the calls change it, and what they answered."""
+    """One visit of `use_tools`: the state as the calls change it, and the answers of the calls."""
 
     def __init__(self, state: State, runtime: Runtime[Settings], config: RunnableConfig) -> None:
         self.before = self.state = state
@@ -182,7 +182,7 @@ class _Round:
                 case "barred":
                     self._take(await self._execute(call))
                 case refused:
-                    self._take(refuse([call], *_WHY[refused]))
+                    self._take(refuse([call], *_REFUSALS[refused]))
 
     async def _run(self, call: ToolCall) -> None:
         known = self.tools.get(call["name"])
@@ -206,9 +206,9 @@ class _Round:
         )
 
     async def _once(self, call: ToolCall, known: OfferedTool) -> None:
-        """A dangerous call, once: what an earlier try of this tick began is not done again.
+        """Run a dangerous call at most once: one that an earlier try began is not repeated.
 
-        Its outcome and its line in the log are written together, so that both are there once.
+        One transaction writes its outcome and its line of the audit log.
         """
         store, scope = store_of(self.runtime), scope_of(self.config)
         self._set_loop(dangerous=str(call["id"]))
@@ -218,7 +218,7 @@ class _Round:
         key = approvals.deed_key(event, question, self.state["tick"])
         earlier = await approvals.deed(store, scope, key)
         if earlier is not None:
-            return self._take(_as_before(call, earlier))
+            return self._take(_answer_of_earlier_try(call, earlier))
         deed: approvals.Deed = {
             "tool": call["name"],
             "args": dict(call["args"]),
@@ -241,7 +241,7 @@ class _Round:
         await audit.write(
             store,
             scope,
-            self._called(),
+            self._new_log_lines(),
             visit=audit.visit_of(self.loop_before, "use_tools"),
             also=[approvals.put_deed(scope, key, ended)],
         )
@@ -250,16 +250,17 @@ class _Round:
         self.answers += more.messages
         self.changed |= more.update
         self.calls += more.calls
-        told = [one.artifact for one in more.messages if isinstance(one.artifact, dict)]
-        for outcome in more.outcomes:
-            self.errors = 0 if outcome["ok"] else self.errors
+        artifacts = [one.artifact for one in more.messages if isinstance(one.artifact, dict)]
+        sent = [message for one in artifacts for message in one.get("sent", [])]
+        if any(outcome["ok"] for outcome in more.outcomes):
+            self.errors = 0
         self.errors += more.raised
         loop: Loop = {
             **charged(self.loop, more.usage),
             "tools": [*self.loop["tools"], *more.outcomes],
             "written": [*self.loop["written"], *more.written],
             "raised": self.loop["raised"] + more.raised,
-            "sent": [*self.loop["sent"], *(sent for one in told for sent in one.get("sent", []))],
+            "sent": [*self.loop["sent"], *sent],
         }
         messages = [*self.state["messages"], *more.messages]
         self.state = cast(State, {**self.state, **more.update, "messages": messages, "loop": loop})
@@ -273,8 +274,8 @@ class _Round:
         event = self.state["event"]
         return {"tick": self.state["tick"], "origin": event["id"] if event else None}
 
-    def _called(self) -> list[AuditEntry]:
-        """Lines for the calls that are not in the log yet."""
+    def _new_log_lines(self) -> list[AuditEntry]:
+        """Lines of the audit log for the calls since the last writing; counts them as written."""
         resources = resources_of(self.config)
         model = called(resources.chat_model)
         lines = audit.of_calls(self.calls, at=resources.clock(), model=model, **self._place)
@@ -282,12 +283,12 @@ class _Round:
         return lines
 
     async def write_log(self) -> None:
-        """What was called, and which goals and which prompt changed."""
-        calls = self._called()
+        """Log the calls, and the changes of goals and of the assistant's prompt."""
+        calls = self._new_log_lines()
         old, new, at = self.before, self.state, resources_of(self.config).clock()
         prompts = old["assistant_prompt"], new["assistant_prompt"]
         entries = [
-            *calls,  # First: the log is in the order of time.
+            *calls,  # the log is in order of time
             *audit.of_goals(old["goals"], new["goals"], at=at, **self._place),
             *audit.of_prompt(*prompts, **self._place),
         ]
@@ -321,19 +322,19 @@ class _Round:
         }
 
     def _continued(self, loop: Loop) -> dict[str, Any]:
-        """The loop; and with its answers read, the context that goes on from them, if another."""
+        """The loop and, where the next model call has another context, this context's pattern."""
         context = held(self.state["context"])
-        then = continued(context["context_type"])
-        if then == context["context_type"] or loop["next"] != "act":
+        context_type = continued(context["context_type"])
+        if context_type == context["context_type"] or loop["next"] != "act":
             return {"loop": loop}
         return {
             "loop": {**loop, "iteration": 0},
-            "context": {**context, "context_type": then},
-            "pattern": pattern_of(then, held(self.state["assessment"]), self.settings),
+            "context": {**context, "context_type": context_type},
+            "pattern": pattern_of(context_type, held(self.state["assessment"]), self.settings),
         }
 
 
-_WHY = {
+_REFUSALS = {
     "surplus": ("one tool call only in this tick", "Answer now; ask again later."),
     "second": (
         "one dangerous tool a tick, and this tick has asked for one already",
@@ -350,7 +351,7 @@ _WHY = {
 }
 
 
-def _as_before(call: ToolCall, deed: approvals.Deed) -> Executed:
+def _answer_of_earlier_try(call: ToolCall, deed: approvals.Deed) -> Executed:
     same = (deed["tool"], deed["args"]) == (call["name"], dict(call["args"]))
     if not same:
         began = f"this tick ran {deed['tool']} already, in an earlier try"

@@ -51,7 +51,7 @@ from nodes.tick.assess_task import assessed
 from tools.policy import CONTEXTS, as_heard, context_type_for, history, listeners_of, material
 
 RECENT_CALLS = 30
-"""Tool calls that a look at its own work shows."""
+"""Tool calls that a reflection shows, the newest."""
 
 MOST_PAGES = 3
 """People whose pages a prompt shows, the nearest."""
@@ -69,11 +69,11 @@ async def assemble_context(
 ) -> dict[str, Any]:
     """Render the components, put the event in hand into the history, and assess the task.
 
-    What is rendered here is sent unchanged by every call of the tick's loop, so that the provider's
-    prompt cache holds; the loop only appends messages. The system message is the same from tick to
-    tick. What changes between ticks stands in front of the event, and is not kept in the history.
+    Every model call of the tick sends this prompt unchanged, and the loop only appends messages, so
+    that the provider's prompt cache holds. The system message is the same from tick to tick. What
+    changes between ticks stands in front of the event, and is not kept in the history.
 
-    Raises InputError if a component of the user cannot be rendered.
+    Raises InputError if a user's component cannot be rendered.
     """
     settings, resources = settings_of(runtime.context), resources_of(config)
     context_type, now = context_type_for(state["event"]), resources.clock()
@@ -90,33 +90,33 @@ async def assemble_context(
         resources.semantic,
         listeners,
     )
-    remembered, held = await memory.shown(context_type, by_owner=by_owner, now=now)
+    remembered, found = await memory.shown(context_type, by_owner=by_owner, now=now)
     at = now.isoformat()
-    made = material(state, settings, resources, context_type, now=at, **remembered)
-    same, changing = assembly.parted(made)
+    contents = material(state, settings, resources, context_type, now=at, **remembered)
+    same, changing = assembly.parted(contents)
     recent = _recent_work(state) if is_reflection(state["event"]) else {}
-    front = assembly.front(made, {**changing, **recent})
-    on_pages = (id_ for page in held for line in page.lines for id_ in line.ids)
+    front = assembly.front(contents, {**changing, **recent})
+    on_pages = (id_ for page in found for line in page.lines for id_ in line.ids)
     assembled: AssembledContext = {
         "context_type": context_type,
         "now": at,
         "system": assembly.system_message(same),
         "front": front,
-        "after": assembly.after(made),
-        "tokens": _sizes(made, [same, {**changing, **recent}]),
-        "origins": _origins(heard, remembered, held, owners),
-        "recalled": {hit["id"]: hit["text"] for hit in made.memories if hit["kind"] == "fact"},
-        "shown": list(dict.fromkeys([*(hit["id"] for hit in made.memories), *on_pages])),
+        "after": assembly.after(contents),
+        "tokens": _sizes(contents, [same, {**changing, **recent}]),
+        "origins": _origins(heard, remembered, found, owners),
+        "recalled": {hit["id"]: hit["text"] for hit in contents.memories if hit["kind"] == "fact"},
+        "shown": list(dict.fromkeys([*(hit["id"] for hit in contents.memories), *on_pages])),
     }
     message = _message(state, settings, at, {OWNER: by_owner, AUDIENCE: listeners.audience})
     update = {"context": assembled, "messages": [message], **({"owned": True} if by_owner else {})}
     messages = merge_messages(state["messages"], [message])
-    told = cast(State, {**state, "context": assembled, "messages": messages})
-    return {**update, **assessed(told, settings)}
+    updated = cast(State, {**state, "context": assembled, "messages": messages})
+    return {**update, **assessed(updated, settings)}
 
 
 async def _read_ahead(state: State, store: BaseStore, scope: Scope) -> BaseStore:
-    """The store, with what most prompts show: names, and profiles and pages of who talks."""
+    """The store with names, and the profiles and pages of the people who talk, read ahead."""
     talking = entities.talking(state["event"], state["conversations"])
     near, others = (entities.ids_of(some) for some in (talking[:MOST_PAGES], talking[MOST_PAGES:]))
     active = state["projects"]["active"]
@@ -126,20 +126,20 @@ async def _read_ahead(state: State, store: BaseStore, scope: Scope) -> BaseStore
         GetOp(scope.namespace(pages.PAGES), id_)
         for id_ in (pages.DISPUTES, pages.DOUBTS, *near, *projects)
     ]
-    # Names are looked up twice: for people and for recall.
+    # Two lookups need the names: that of people and that of recall.
     names = [scope.namespace(label) for label in (entities.NAMES, episodes.SPEAKERS)]
     return await read_ahead(store, names, gets)
 
 
 def _origins(
-    state: State, remembered: _Shown, held: Sequence[ShownPage], owners: Collection[str]
+    state: State, remembered: _Shown, found: Sequence[ShownPage], owners: Collection[str]
 ) -> list[str]:
-    """Everybody but the owners whose words the assembled parts may hold, in order."""
+    """Everybody but the owners whose words the assembled prompt may hold, in order."""
     goals_and_projects = [*state["goals"].values(), *state["projects"]["slots"].values()]
-    lines = [line for one in held for line in one.lines]
+    lines = [line for one in found for line in one.lines]
     people = remembered["people"]
-    said = state["session_memory"].get("said_by", {})
-    perhaps = state["session_memory"].get("origins", {})
+    session_speakers = state["session_memory"].get("said_by", {})
+    session_origins = state["session_memory"].get("origins", {})
     buffered = [one["sender"] for one in state["context_buffer"]]
     named: list[Iterable[str]] = [
         *(rests_on(hit["speaker"], hit, owners) for hit in remembered["memories"]),
@@ -147,15 +147,15 @@ def _origins(
         *(rests_on(one["speaker"], one, owners) for who in people for one in who["observations"]),
         *(rests_on(None, one, owners) for who in people for one in who["attributes"].values()),
         *(rests_on(one.get("by"), one, owners) for one in goals_and_projects),
-        *(rests_on(one, {}, owners) for one in (*said.values(), *buffered)),
-        *(rests_on(None, {"origins": names}, owners) for names in perhaps.values()),
+        *(rests_on(one, {}, owners) for one in (*session_speakers.values(), *buffered)),
+        *(rests_on(None, {"origins": names}, owners) for names in session_origins.values()),
     ]
     return list(dict.fromkeys(name for names in named for name in names))
 
 
 @dataclass(frozen=True)
 class _PromptMemory:
-    """What a tick is shown of long-term memory, as far as its listeners may know it."""
+    """Long-term memory in a tick's prompt, as far as the listeners may know it."""
 
     state: State
     settings: Settings
@@ -167,34 +167,33 @@ class _PromptMemory:
     async def shown(
         self, context_type: str, *, by_owner: bool, now: datetime
     ) -> tuple[_Shown, list[ShownPage]]:
-        """(what the context shows, each thing once; its pages). Only owners see disputes."""
+        """(memories, people and pages, each thing once; all pages). Only owners see disputes."""
         components = CONTEXTS[context_type].enabled_components
         people = await self.people() if ENTITY_CONTEXT in components else []
-        held = await self.pages(people) if PAGES in components else []
+        found = await self.pages(people) if PAGES in components else []
         disputes = await self.disputes() if PAGES in components and by_owner else []
-        seen, told = self.seen(held, disputes)
+        fitting, texts = self.fitting_pages(found, disputes)
+        profiles = [without_lines(who, fitting) for who in people]
         recalls = SEMANTIC_MEMORIES in components
         shown: _Shown = {
-            "memories": await self.recalled(context_type, seen, now) if recalls else [],
-            "people": await entities.as_of_now(
-                self.store, self.semantic, self.scope, [without_lines(one, seen) for one in people]
-            ),
-            "pages": told,
+            "memories": await self.recalled(context_type, fitting, now) if recalls else [],
+            "people": await entities.as_of_now(self.store, self.semantic, self.scope, profiles),
+            "pages": texts,
         }
-        return shown, [*held, *disputes]
+        return shown, [*found, *disputes]
 
-    def seen(
-        self, held: Sequence[ShownPage], disputes: Sequence[ShownPage]
+    def fitting_pages(
+        self, found: Sequence[ShownPage], disputes: Sequence[ShownPage]
     ) -> tuple[list[ShownPage], list[str]]:
         """(the pages that the prompt has room for; the texts of all, the disputes first).
 
         A dispute that does not fit takes no line from a page: the line would appear nowhere.
         """
         first = disputes[: len(self._fitting(self._texts(disputes)))]
-        once = each_once([*first, *held], self.state["session_memory"])
+        once = each_once([*first, *found], self.state["session_memory"])
         shown = [*first, *(page for page in once if page.id != pages.DISPUTES)]
-        told = self._texts(shown)
-        return shown[: len(self._fitting(told))], told
+        texts = self._texts(shown)
+        return shown[: len(self._fitting(texts))], texts
 
     def _texts(self, shown: Sequence[ShownPage]) -> list[str]:
         return [pages.text_of(page, self.settings.zone) for page in shown]
@@ -204,9 +203,9 @@ class _PromptMemory:
         return rendering.fitting(texts, lambda text, _: f"{text}\n", *room)[0]
 
     async def people(self) -> list[EntityProfile]:
-        """The nearest people; for a public the sender and those who are mentioned.
+        """The nearest people; for a public audience the sender and the people mentioned.
 
-        To a public, attributes appear on pages only, and other names only of people whom it knows.
+        A public audience sees attributes on pages only, and aliases only of people whom it knows.
         """
         public = self.listeners.audience == "public"
         talks = {} if public else self.state["conversations"]
@@ -215,13 +214,13 @@ class _PromptMemory:
             return found
         noticed = [one for profile in found for one in profile["observations"]]
         private = await self._private([Told(one["speaker"], one["sources"]) for one in noticed])
-        hidden = {one["id"] for one, is_so in zip(noticed, private, strict=True) if is_so}
-        known = [[one for one in who["observations"] if one["id"] not in hidden] for who in found]
-        return [
-            {**who, "attributes": {}, "observations": kept, "aliases": names}
-            for who, kept in zip(found, known, strict=True)
-            for names in [who["aliases"] if kept or who["senders"] else []]
-        ]
+        hidden = {one["id"] for one, is_private in zip(noticed, private, strict=True) if is_private}
+        people = list[EntityProfile]()
+        for who in found:
+            kept = [one for one in who["observations"] if one["id"] not in hidden]
+            names = who["aliases"] if kept or who["senders"] else []
+            people.append({**who, "attributes": {}, "observations": kept, "aliases": names})
+        return people
 
     async def pages(self, people: Sequence[EntityProfile]) -> list[ShownPage]:
         """What holds now of the nearest people and of the active project."""
@@ -229,7 +228,7 @@ class _PromptMemory:
         shown = await pages.shown(self.store, self.semantic, self.scope, near, active)
         lines = [line for page in shown for line in page.lines]
         private = await self._private([Told(line.speaker, line.sources) for line in lines])
-        hidden = {line for line, is_so in zip(lines, private, strict=True) if is_so}
+        hidden = {line for line, is_private in zip(lines, private, strict=True) if is_private}
         return [
             page._replace(lines=tuple(line for line in page.lines if line not in hidden))
             for page in shown
@@ -273,7 +272,7 @@ class _PromptMemory:
             max_tokens=settings.recall_tokens,
             heard=event is not None,
             visible=[
-                # In the journal already where a crash broke the tick off.
+                # After a crash the event may be in the journal already.
                 *([event["id"]] if event else []),
                 *visible_events(history(state, settings, context_type)),
                 *(heard["id"] for heard in overheard),
@@ -299,7 +298,7 @@ class _Shown(TypedDict):
 
 
 def each_once(shown: Sequence[ShownPage], memory: SessionMemory) -> list[ShownPage]:
-    """The pages without lines that say what a page before says, or, word for word, `memory`."""
+    """The pages without lines that repeat an earlier page, or an item of `memory` word for word."""
     texts = {_bare(text) for text in (*memory["key_facts"], *memory["learned_patterns"])}
     told, kept = list[ShownLine](), list[ShownPage]()
     for page in shown:
@@ -312,7 +311,7 @@ def each_once(shown: Sequence[ShownPage], memory: SessionMemory) -> list[ShownPa
 
 
 def _is_told(line: ShownLine, told: Sequence[ShownLine]) -> bool:
-    """Whether other lines on its facts say as much: each of two people's may show a part of one."""
+    """Whether earlier lines on its facts repeat it: pages may show different parts of a fact."""
     others = [one.text for one in told if not {*one.ids}.isdisjoint(line.ids)]
     return bool(others) and repeats(line.text, others, [line.attribute or ""])
 
@@ -324,10 +323,10 @@ def _bare(text: str) -> str:
 def beside(
     memories: Sequence[RecallHit], shown: Sequence[ShownPage], memory: SessionMemory
 ) -> list[RecallHit]:
-    """The memories, except what a page or `memory` says already.
+    """The memories without those that a page or `memory` shows already.
 
-    A page says the facts that it has whole, and the entries that these were made from. It does not
-    say what they superseded, which may have details that nothing replaced.
+    A page covers the facts that it shows whole, and the entries from which they were made. It does
+    not cover the facts that they superseded, which may have details that nothing replaced.
     """
     lines = [line for page in shown for line in page.lines]
     facts = {id_ for line in lines for id_ in line.whole}
@@ -343,35 +342,35 @@ def beside(
 
 
 def without_lines(profile: EntityProfile, shown: Sequence[ShownPage]) -> EntityProfile:
-    """The profile without what pages show: attributes, and on its own what facts were made from."""
+    """The profile without attributes that pages show, and observations that its own page covers."""
     lines = [line for page in shown if page.id == profile["id"] for line in page.lines]
-    told = {line.attribute for line in lines}
+    shown_names = {line.attribute for line in lines}
     sources = {id_ for one in lines if one.whole == one.ids for id_ in one.sources}
     texts = {_bare(line.text) for page in shown for line in page.lines}
     return {
         **profile,
         "attributes": {
-            name: one
-            for name, one in profile["attributes"].items()
-            if name not in told and _bare(one["value"]) not in texts
+            name: attribute
+            for name, attribute in profile["attributes"].items()
+            if name not in shown_names and _bare(attribute["value"]) not in texts
         },
         "observations": [
-            one
-            for one in profile["observations"]
-            if not one["sources"] or not sources.issuperset(one["sources"])
+            noticed
+            for noticed in profile["observations"]
+            if not noticed["sources"] or not sources.issuperset(noticed["sources"])
         ],
     }
 
 
-def _sizes(made: Material, parts: Sequence[Mapping[str, str]]) -> dict[str, int]:
-    sizes = {one.key: 0 for one in made.shown}
+def _sizes(contents: Material, parts: Sequence[Mapping[str, str]]) -> dict[str, int]:
+    sizes = {one.key: 0 for one in contents.shown}
     for key, text in (row for part in parts for row in part.items()):
-        sizes[key] = sizes.get(key, 0) + made.size(text)
+        sizes[key] = sizes.get(key, 0) + contents.size(text)
     return {key: size for key, size in sizes.items() if size}
 
 
 def _recent_work(state: State) -> dict[str, str]:
-    """For a look at its own work: the newest tool calls and how they ended, as a block."""
+    """The block of a reflection: the newest tool calls, and how each ended."""
     answers = [one for one in state["messages"] if isinstance(one, ToolMessage)][-RECENT_CALLS:]
     lines = [
         f"- tick {mark_of(one).get('tick', '?')}, {one.name}: "

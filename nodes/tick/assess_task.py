@@ -32,7 +32,7 @@ from tools.policy import history, narrower, pattern_of
 log = logging.getLogger("circadian.assessment")
 
 TASK_TOKENS = 2_000
-"""Of the task's text that the model is shown."""
+"""Tokens of the task's text that the model is shown."""
 
 LONGEST_REASONING = 300
 """Characters of a model's reasoning that are kept: it stands in the state and in the report."""
@@ -65,9 +65,9 @@ class TaskAssessment(BaseModel):
 
 
 async def after_assessment(state: Course) -> Literal["assess_task", "draft_plan", "act"]:
-    """A large goal is given steps first; once a tool of the tick has run it is too late for that.
+    """Route to the model's assessment if the pattern is open, to a plan for a large goal, else on.
 
-    The tick comes here again after a compaction that the model's limit forced.
+    A tick whose tools have run, and which comes here again after a compaction, drafts no plan.
     """
     pattern, loop = state.get("pattern"), state.get("loop")
     if pattern is None:
@@ -106,7 +106,7 @@ def assessed(state: State, settings: Settings) -> dict[str, Any]:
 async def assess_task(
     state: State, runtime: Runtime[Settings], config: RunnableConfig
 ) -> dict[str, Any]:
-    """Let a model judge the task: within the heuristic assessment, which it can only narrow.
+    """Let a model judge the task; it can only narrow the heuristic assessment.
 
     Without a usable answer the heuristic assessment stands. A tick asks once.
     """
@@ -120,7 +120,7 @@ async def assess_task(
 def _task(state: State) -> tuple[Kind, str | None, bool]:
     """(what is assessed, its text, whether it may be broken down into steps first).
 
-    A step that a plan drafted is worked on and not planned again: else plans never ended.
+    A step that a plan drafted is not planned again: plans would never end.
     """
     event = state["event"]
     if event is not None:
@@ -168,8 +168,8 @@ def _prompt(text: str, signals: Mapping[str, Any], calibration: float) -> list[A
 async def draft_plan(state: State) -> dict[str, Any]:
     """Call `decompose_goal` on the goal in hand, as the model would (plan_execute).
 
-    It is carried out like any other call and counts as no iteration. Where it fails the model sees
-    why, and the tick goes on without a plan.
+    The call runs like any other and counts as no iteration. If it fails, the model sees why, and
+    the tick goes on without a plan.
     """
     loop, goal, tick = held(state["loop"]), in_hand(state["goals"]), state["tick"]
     assert goal is not None

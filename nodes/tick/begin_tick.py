@@ -108,13 +108,14 @@ def _resumed(parked: ParkedTick, tick: int, settings: Settings) -> dict[str, Any
 
 log = logging.getLogger("circadian.tick")
 
-_NO_FAULT = {CircuitOpen.__name__, ConfigurationError.__name__}
+_UNCOUNTED = {CircuitOpen.__name__, ConfigurationError.__name__}
+"""Errors of a service that is left alone or set up wrongly: no event is to blame."""
 
 
 def describe(error: BaseException | str) -> str:
     """One line for a person, without secrets. An error not raised on purpose names its type.
 
-    LangGraph keeps an error as its `repr`: that is what a run that goes on after a crash is given.
+    A run that goes on after a crash gets the error as text: LangGraph keeps its `repr`.
     """
     text = redact(encodable(" ".join(str(error).split())), os.environ)[:500]
     named = not isinstance(error, CircadianError | str)
@@ -127,9 +128,9 @@ def kind_of(error: BaseException | str) -> str:
 
 
 def traced(error: BaseException | str) -> BaseException | None:
-    """A bug for the log's traceback; an error raised on purpose is a line that says what is wrong.
+    """The error if it is a bug, whose traceback the log needs; else None.
 
-    An error of an earlier process is no more than text.
+    An error raised on purpose says what is wrong, and an error of an earlier process is only text.
     """
     return None if isinstance(error, CircadianError | str) else error
 
@@ -138,17 +139,16 @@ def traced(error: BaseException | str) -> BaseException | None:
 async def return_event(
     state: State, error: NodeError, runtime: Runtime[Settings], config: RunnableConfig
 ) -> Command[Literal["intake"]]:
-    """Count the failure. The parent's state is as before the tick: nothing of it is half kept."""
+    """Return the event to the inbox or set it aside. The state is as it was before the tick."""
     # The thread of an older version, whose tick cannot be finished, lacks newer keys.
     state = cast(State, {**fresh_state(), **state})
     event, settings = state["event"], settings_of(runtime.context)
     text = describe(error.error)
     log.error("tick failed: %s", safe(text), exc_info=traced(error.error))
     attempts, aside = 0, False
-    # Where the service is left alone or set up wrongly, nothing counts against the event.
     kinds = {kind_of(error.error), kind_of(getattr(error.error, "__cause__", ""))}
-    tried = kinds.isdisjoint(_NO_FAULT)
-    if event is not None and tried:
+    counts = kinds.isdisjoint(_UNCOUNTED)
+    if event is not None and counts:
         await _journal_last(event, state, runtime, config)
         store, scope, most = store_of(runtime), scope_of(config), settings.max_failed_ticks
         attempts, aside = await inbox.give_back(store, scope, event["id"], text, max_attempts=most)
@@ -160,16 +160,16 @@ async def return_event(
         "attempts": attempts,
         "set_aside": aside,
     }
-    # A parked tick that is not tried again goes.
+    # A parked tick that is not tried again leaves the state.
     gone = state["resuming"] if aside or event is None else None
-    report, errors = report_so_far(state["report"]), state["consecutive_errors"] + tried
+    report, errors = report_so_far(state["report"]), state["consecutive_errors"] + counts
     now = resources_of(config).clock()
-    stopped = tried and errors >= settings.max_consecutive_errors
+    stopped = counts and errors >= settings.max_consecutive_errors
     if stopped:
         why = f"{errors} failures in a row, the last: {text}"
         entry = audit.of_stop(why, at=now, tick=state["tick"], who=audit.AGENT)
         await audit.write(store_of(runtime), scope_of(config), [entry])
-    paid = getattr(error.error, "tokens", 0)  # of an ended process's error no more than a text
+    paid = getattr(error.error, "tokens", 0)  # an error of an earlier process is only text
     spending = spending_after_tick(state["spending"], now, tokens=paid, autonomous=event is None)
     update = {
         "spending": spending,
@@ -190,7 +190,7 @@ async def _journal_last(
 ) -> None:
     """Journal an event whose failure is its last, before it leaves the inbox.
 
-    In this order a crash between the two leaves the event waiting, and nothing without a source.
+    A crash in between leaves the event waiting, and no memory without a source.
     """
     store, scope, settings = store_of(runtime), scope_of(config), settings_of(runtime.context)
     item = await store.aget(scope.namespace(inbox.INBOX), event["id"])

@@ -35,11 +35,11 @@ async def confirm(
 ) -> dict[str, Any]:
     """Wait for the answer and go on with it: run the call, run it changed, or refuse it.
 
-    An answer that was given while no run waited for it is taken from the store. One that is given
-    now is written there first. After anything that is no answer, the question is asked again.
+    An answer that was given while no run waited comes from the store; an answer that is given now
+    is written there first. After input that is no answer, the question is asked again.
     """
-    settings, known = settings_of(runtime.context), [one["question"] for one in state["parked"]]
-    question = next(one for one in known if one["id"] == state["resuming"])
+    settings, questions = settings_of(runtime.context), [one["question"] for one in state["parked"]]
+    question = next(one for one in questions if one["id"] == state["resuming"])
     store, scope, resources = store_of(runtime), scope_of(config), resources_of(config)
     given = await approvals.answers(store, scope, state["parked"])
     decision = given.get(question["id"])
@@ -48,14 +48,14 @@ async def confirm(
         decision = await _asked(question, tools.get(question["tool"]), runtime, config)
     decision = await approvals.keep(store, scope, question["id"], decision, run=_run_of(config))
     now, by = resources.clock(), decision["by"]
-    wakes = state["mode"] == "sleep"
-    awake = woken(state, settings, now, "answer", f"{by} answered a question") if wakes else {}
+    asleep = state["mode"] == "sleep"
+    waking = woken(state, settings, now, "answer", f"{by} answered a question") if asleep else {}
     lines = [audit.of_answer(question, decision, tick=state["tick"])]
-    if wakes:
-        (change,) = awake["report"]["mode_changes"][-1:]
+    if asleep:
+        (change,) = waking["report"]["mode_changes"][-1:]
         lines.append(of_mode_change(change, origin=question["event_id"]))
     await audit.write(store, scope, lines, visit=audit.visit_of(state["loop"], "confirm"))
-    return {**awake, **_decided(state, decision, config, settings, now.isoformat())}
+    return {**waking, **_decided(state, decision, config, settings, now.isoformat())}
 
 
 async def _asked(
@@ -64,11 +64,11 @@ async def _asked(
     runtime: Runtime[Settings],
     config: RunnableConfig,
 ) -> Decision:
-    """The answer of a person. `interrupt` leaves the node until there is one.
+    """A person's answer; `interrupt` leaves the node until there is one.
 
-    After a crash, a server repeats a run with the answer that the run brought. That one was for the
-    question before this one, and LangGraph gives it again whenever the node is entered: such
-    answers are counted in the store, and skipped.
+    After a crash, a server repeats a run with the answer that it brought, which an earlier question
+    has used. LangGraph gives that answer again whenever the node is entered, so the store counts
+    the answers to skip.
     """
     store, scope, resources = store_of(runtime), scope_of(config), resources_of(config)
     place = str(config["configurable"]["checkpoint_ns"])
@@ -112,25 +112,25 @@ def _decided(
     state: State, decision: Decision, config: RunnableConfig, settings: Settings, now: str
 ) -> dict[str, Any]:
     loop, context, pattern = held(state["loop"]), held(state["context"]), held(state["pattern"])
-    changed = _answered(state, open_calls(state["messages"]), decision)
+    changed = _history_change(state, open_calls(state["messages"]), decision)
     refused = [m for m in changed if isinstance(m, ToolMessage)]
     outcomes = [ToolOutcome(name=one.name or "", ok=False) for one in refused]
-    going: Loop = {**loop, "decision": decision, "tools": [*loop["tools"], *outcomes]}
+    decided: Loop = {**loop, "decision": decision, "tools": [*loop["tools"], *outcomes]}
     tools = offered(state, config, settings)
     messages = merge_messages(state["messages"], changed)
     return {
         "context": {**context, "now": now, "front": assembly.retimed(context, now, settings.zone)},
         "messages": changed,
-        "loop": routed(messages, going, pattern, tools, settings, state),
+        "loop": routed(messages, decided, pattern, tools, settings, state),
     }
 
 
-def _answered(state: State, open_: list[ToolCall], decision: Decision) -> list[AnyMessage]:
+def _history_change(state: State, open_: list[ToolCall], decision: Decision) -> list[AnyMessage]:
     """The history's change: the call as it was edited, or the refusal as its answer.
 
-    The calls behind a refused one were made in the belief that it would be done.
+    A refusal also drops the later calls, which relied on the refused one.
     """
-    call, *behind = open_
+    call, *later = open_
     if decision["decision"] == "approve":
         return []
     if decision["decision"] == "edit":
@@ -145,23 +145,21 @@ def _answered(state: State, open_: list[ToolCall], decision: Decision) -> list[A
         "It was not done. Do not ask for it again in other words; say so, and go on.",
     )
     dropped = refuse(
-        behind,
+        later,
         f"not run: {call['name']} before it was refused",
         "Call it again if it makes sense all the same.",
     )
     answers = (*refused.messages, *dropped.messages)
-    return [
-        marked(one.model_copy(update={"id": f"refused_{one.tool_call_id}"}), tick=state["tick"])
-        for one in answers
-    ]
+    named = (one.model_copy(update={"id": f"refused_{one.tool_call_id}"}) for one in answers)
+    return [marked(answer, tick=state["tick"]) for answer in named]
 
 
 @checked
 async def park(state: State, runtime: Runtime[Settings], config: RunnableConfig) -> dict[str, Any]:
-    """Ask the question of the first open call; the tick is not counted until it ends.
+    """Put the tick aside with a question about its first open call; it counts when it ends.
 
-    A parked tick is committed with the parent's state: whatever comes meanwhile is answered first,
-    and nothing of the tick is done or paid for twice. Its event stays in the inbox.
+    A parked tick is committed with the parent's state: newer events are answered meanwhile, and
+    nothing of the tick is done or paid for twice. Its event stays in the inbox.
     """
     context, pattern, loop = held(state["context"]), held(state["pattern"]), held(state["loop"])
     now = resources_of(config).clock().isoformat()

@@ -47,7 +47,7 @@ _redacted = lru_cache(maxsize=16)(hide)
 """Redacts a system message, once, because it is long and the same from tick to tick."""
 
 OPEN_CONVERSATIONS = 50
-"""Working memory is bounded: the state is copied into every checkpoint."""
+"""Most open conversations: every checkpoint copies the state."""
 
 
 @checked
@@ -65,10 +65,10 @@ async def record(
     await _credit(state, tick["reply"], config, now)
     ticks = [*state["report"]["ticks"], tick]
     waiting = [one for one in state["report"]["questions"] if one["id"] != tick.get("question")]
-    alone = event is None or reflected
+    autonomous = event is None or reflected
     acted = state["loop"] is not None and state["loop"]["dangerous"] is not None
     spending = events.spending_after_tick(
-        state["spending"], now, tokens=tick["tokens"], autonomous=alone, acted=acted
+        state["spending"], now, tokens=tick["tokens"], autonomous=autonomous, acted=acted
     )
     update: dict[str, Any] = {
         "report": {**state["report"], "ticks": ticks, "questions": waiting},
@@ -104,7 +104,7 @@ async def record(
     return {**update, **handed_back(cast(State, {**state, **update}))}
 
 
-def _prompt(state: State, settings: Settings, config: RunnableConfig) -> list[PutOp]:
+def _prompt_puts(state: State, settings: Settings, config: RunnableConfig) -> list[PutOp]:
     """Writes that keep the prompt, for the page that shows why the model said something."""
     context, most = state["context"], inbox.most_prompts(settings, resources_of(config).user)
     if not most or context is None:
@@ -195,12 +195,12 @@ async def _journal(
     A tick that reaches its end has answered, so its sender counts as met.
     """
     store, scope, settings = store_of(runtime), scope_of(config), settings_of(runtime.context)
-    kept = _prompt(state, settings, config)
+    kept = _prompt_puts(state, settings, config)
     if event is None or is_reflection(event):
         if kept:
             await write_batch(store, kept)
         return []
-    # The sender is looked up to journal the event, and to note who was met.
+    # Both the entry and the meeting look up the sender; the store reads it once.
     labels, id_ = (entities.NAMES, episodes.INDEXING, journal.UNINDEXED), events.entry_id(event)
     profiles, senders = scope.namespace(entities.ENTITIES), entities.ids_of([event["sender"]])
     gets = [GetOp(journal.day_of(scope, id_), id_), *(GetOp(profiles, one) for one in senders)]
@@ -224,7 +224,7 @@ async def _journal(
 
 
 def _meeting(event: Event, sender: str, settings: Settings, resources: Resources) -> Operation:
-    """The operation that notes an answered sender and new names; of non-owners full names only."""
+    """Note an answered sender, and names given; a non-owner's only if they extend the sender's."""
     owners = owners_of(settings, user=resources.user, served=resources.served)
     owner = set_off_by_owner(event, owners=owners, served=resources.served)
     given = entities.names_given(event["text"], event["sender"])
@@ -241,8 +241,8 @@ async def _credit(state: State, reply: str, config: RunnableConfig, now: datetim
     shown = {**context.get("recalled", {}), **brought_up}
     asked = event["text"] if event is not None else ""
     calls = [call for one in own if isinstance(one, AIMessage) for call in one.tool_calls]
-    asking = (facts.recall_memories.name, notes.review_journal.name)
-    wrote = " ".join(str(call["args"]) for call in calls if call["name"] not in asking)
+    lookups = (facts.recall_memories.name, notes.review_journal.name)
+    wrote = " ".join(str(call["args"]) for call in calls if call["name"] not in lookups)
     if used := facts_used(shown, f"{reply} {wrote}", asked=asked):
         await resources_of(config).semantic.touch(scope_of(config), used, now)
 
@@ -275,19 +275,19 @@ SHORTEST_TERM = 3
 def facts_used(shown: Mapping[str, str], answer: str, *, asked: str) -> list[str]:
     """The ids of the facts (`shown`) that the answer used, in the order shown. Pure.
 
-    A fact that was only shown does not count: what recall brings up by mistake would rank ever
-    higher. A fact is used if the `answer`, with what the tick wrote, cites it, or has a term of it
-    that is rare among the facts shown and missing in the question (`asked`).
+    A fact is used if the `answer`, with what the tick wrote, cites it, or has a term of it that is
+    rare among the facts shown and missing in the question (`asked`). Being shown is not enough: a
+    fact that recall brings up by mistake would rank ever higher.
     """
-    mine = {id_: set(terms(text)) - STOP_WORDS for id_, text in shown.items()}
-    common = Counter(term for told in mine.values() for term in told)
+    own_terms = {id_: set(terms(text)) - STOP_WORDS for id_, text in shown.items()}
+    common = Counter(term for found in own_terms.values() for term in found)
     most = max(2, len(shown) // RARE)
     said = set(terms(answer)) - set(terms(asked))
-    said = {one for one in said if common[one] <= most and _tells(one)}
-    return [id_ for id_, told in mine.items() if told & said or id_[:SHORT_ID] in answer]
+    said = {one for one in said if common[one] <= most and _distinguishes(one)}
+    return [id_ for id_, found in own_terms.items() if found & said or id_[:SHORT_ID] in answer]
 
 
-def _tells(term: str) -> bool:
+def _distinguishes(term: str) -> bool:
     return len(term) >= SHORTEST_TERM or not term.isascii() or term.isdigit()
 
 
@@ -300,8 +300,8 @@ async def hand_back(state: State) -> dict[str, Any]:
 def handed_back(state: State) -> dict[str, Any]:
     """The update that overwrites the parent's reducer keys and clears what only a subgraph needs.
 
-    The parent merges a subgraph's whole final value, so that whatever the subgraph deleted from a
-    key with a reducer would come back. `returned` does the same for the messages.
+    The parent merges a subgraph's final values into its own, so what the subgraph deleted from a
+    key with a reducer would come back. For messages, `returned` prevents that.
     """
     return {
         "projects": Overwrite({"__overwrite__": state["projects"]}),

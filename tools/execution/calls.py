@@ -27,13 +27,12 @@ from tools.policy import CONTEXTS
 from tools.registry import ToolKind, kind_of, tools_for
 
 Fate = Literal["run", "ask", "delegate", "surplus", "second", "misfit", "barred", "foreign"]
-"""What becomes of a call.
+"""What becomes of a call: the tool runs, a person is asked first, or a sub-agent takes it.
 
-run: the tool runs. ask: a person is asked first. delegate: a sub-agent takes it. The others are
-refused: surplus beside the one call of a single action; the second dangerous call of a tick; a
-misfit of arguments and a dangerous tool or a sub-agent's task, or arguments that cannot be read;
-barred by the tool itself; foreign if it rests on words of others than owners, and the settings
-refuse such calls.
+The other calls are refused. surplus: the single action of the tick is another call. second: the
+tick has a dangerous call already. misfit: arguments cannot be read, or do not fit a dangerous tool
+or a sub-agent's task. barred: the tool itself refuses. foreign: the call rests on words of others
+than owners, and the settings refuse that.
 """
 
 
@@ -66,13 +65,13 @@ def storable(message: AIMessage, place: str, used: Collection[str] = ()) -> AIMe
 
 
 def _direct(message: AIMessage) -> AIMessage:
-    """`message` with the calls that `use_tool` stands for in its place."""
+    """`message` with each call of `use_tool` replaced by the call that it stands for."""
     meant = [_meant(call) for call in message.tool_calls]
     return message if meant == message.tool_calls else with_calls(message, meant)
 
 
 def with_calls(message: AIMessage, calls: Sequence[ToolCall]) -> AIMessage:
-    """`message` with these calls; what its provider wrote of its own ones is made anew of them."""
+    """`message` with these calls, without the provider's own form of the earlier calls."""
     content = message.content
     if isinstance(content, list):
         content = [one for one in content if not isinstance(one, dict) or one.get("type") in _SAID]
@@ -83,7 +82,7 @@ def with_calls(message: AIMessage, calls: Sequence[ToolCall]) -> AIMessage:
 
 
 _SAID = ("text", "thinking", "redacted_thinking")
-"""Content blocks that stay beside other calls: words, and thoughts that a provider wants back."""
+"""Content blocks that stay when calls change: words, and thoughts that a provider wants back."""
 
 
 def _completes(call: ToolCall) -> bool:
@@ -165,11 +164,11 @@ class OfferedTool:
 
     @property
     def kind(self) -> ToolKind:
-        """Its metadata. Most offered tools are not called, so it is read when it is asked for."""
+        """The kind, read at use: most offered tools are not called."""
         return kind_of(self.tool)
 
     def refuses(self, args: Mapping[str, Any]) -> bool:
-        """Whether it will refuse these arguments now, so that nobody is asked about the call."""
+        """Whether the tool will refuse these arguments, so that nobody is asked about the call."""
         why_not = (self.tool.metadata or {}).get("why_not")
         if why_not is None:
             return False
@@ -183,7 +182,7 @@ class OfferedTool:
 
     @property
     def in_state(self) -> bool:
-        """Whether it changes the state only: nothing happened if no checkpoint was written."""
+        """Whether the tool changes the state only: without a checkpoint nothing happened."""
         return bool((self.tool.metadata or {}).get("in_state"))
 
     def difference(self, args: Mapping[str, Any]) -> str | None:

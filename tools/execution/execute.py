@@ -93,7 +93,7 @@ class Executed:
     usage: Usage = field(default_factory=lambda: Usage(llm_calls=0, tokens=0))
     """Model calls that tools made themselves."""
     raised: int = 0
-    """Tools that raised or timed out. Ruling 19 counts these as failures, and wrong calls not."""
+    """Tools that raised or timed out: these count as failures in a row, and wrong calls do not."""
     calls: list[CallRecord] = field(default_factory=list)
 
 
@@ -134,7 +134,7 @@ async def execute(
         answered = _refusal(call, tool, offered)
         if answered is None:
             with telemetry.execute_tool(call["name"], call["id"]) as span:
-                answered = await _answered(
+                answered = await _cached_or_run(
                     call, offered[call["name"]], working, config, seconds, now
                 )
                 if answered.message.status == "error":
@@ -177,7 +177,7 @@ def _refusal(
     return None
 
 
-async def _answered(
+async def _cached_or_run(
     call: ToolCall,
     tool: BaseTool,
     working: dict[str, Any],
@@ -234,7 +234,7 @@ async def _run(
             "Nothing is known to have changed. Go on without it, or try once more.",
         )
 
-    _told.set(failed)
+    _explain.set(failed)
     form, args = tool.args_schema, call["args"]
     if isinstance(form, dict) and "reasoning" not in form.get("properties", {}):
         # Models give it to every tool, as to the built-in ones, and an MCP server may refuse it.
@@ -250,18 +250,18 @@ async def _run(
         return _error(call, late, "Go on without it, or ask for less.", raised=True)
     if tool.name not in BUILT_IN:
         message = _tidied(message, call)
-        if wrong := _breaks(working, update):
+        if wrong := _problem_of_update(working, update):
             told = f"{call['name']} returned a change of the state that breaks it: {wrong}"
             return _error(call, told, "Nothing was changed. Go on without it.", raised=True)
     raised = any(not isinstance(error, ToolInvocationError) for error in errors)
     return _Answered(message, update, raised)
 
 
-_told: ContextVar[Callable[[Exception], str]] = ContextVar("_told")
-"""What the model is told of an error, in the call that runs now."""
+_explain: ContextVar[Callable[[Exception], str]] = ContextVar("_explain")
+"""Gives the model's text for an error of the call that runs now."""
 
 _nodes: dict[int, ToolNode] = {}
-"""LangGraph's node of each tool, by identity: to make one reads the tool's whole signature."""
+"""LangGraph's node of each tool, by identity: making a node reads the tool's whole signature."""
 
 
 def _node_of(tool: BaseTool) -> ToolNode:
@@ -269,18 +269,18 @@ def _node_of(tool: BaseTool) -> ToolNode:
     if node is None or tool.name not in node.tools_by_name:
         if len(_nodes) >= MOST_NODES:
             _nodes.clear()
-        node = ToolNode([tool], handle_tool_errors=lambda error: _told.get()(error))
-        _nodes[id(tool)] = node  # which keeps the tool, so that no other has its id
+        node = ToolNode([tool], handle_tool_errors=lambda error: _explain.get()(error))
+        _nodes[id(tool)] = node  # the node keeps the tool alive, so no other tool gets its id
     return node
 
 
-def _breaks(working: dict[str, Any], update: dict[str, Any]) -> str | None:
+def _problem_of_update(working: dict[str, Any], update: dict[str, Any]) -> str | None:
     unknown = [key for key in update if key not in State.__annotations__]
     if unknown:
         return f"there is no key {unknown[0]!r}"
     merged = {key: _merged(key, working.get(key), value) for key, value in update.items()}
     problem = state_problem(merged) if merged else None
-    return problem and problem.partition(". Mend it")[0]
+    return problem and problem.partition(". Mend it")[0]  # the rest is for people
 
 
 def _error(call: ToolCall, error: str, suggestion: str, *, raised: bool = False) -> _Answered:

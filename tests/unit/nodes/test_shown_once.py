@@ -60,6 +60,6 @@ def test_a_line_stays_on_its_page_where_its_contradiction_has_no_room(
     state = cast(Any, {"session_memory": NOTHING, "calibration": 1.0})
     memory = _PromptMemory(state, Settings(page_tokens=room), nobody, nobody, nobody, nobody)
     claims = pages.of_disputes([(DIETS, fact("o", "Ines come carne.", id="o" * 12))])
-    fit, _ = memory.seen([page("Mateo", None), page("Ada", "Come huevos. " * 20)], claims)
+    fit, _ = memory.fitting_pages([page("Mateo", None), page("Ada", "Come huevos. " * 20)], claims)
     assert [one.id for one in fit] == names
     assert DIETS["text"] in told(fit)
