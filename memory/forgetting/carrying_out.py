@@ -1,4 +1,4 @@
-"""A forget: what goes with whom or what is forgotten, and carrying that out down to the disk.
+"""A forget: what goes with a person, a fact or an entry, and erasing that down to the disk.
 
 Store namespace (below `(user, thread)`): `forgetting` "open" -> Begun, from before the first change
 (or an approval) until the store is changed; "residue" -> {at}, until free pages and logs are clean.
@@ -47,13 +47,13 @@ OPEN, RESIDUE = "open", "residue"
 
 
 class Begun(TypedDict):
-    """A forget, and what nobody could find any more after its first changes."""
+    """A forget that has begun, with what its first changes make impossible to find again."""
 
     entity: str
     """A name as it was given, or the id of a fact or an entry."""
     kind: NotRequired[Literal["entity", "fact", "entry"]]
     said: NotRequired[list[str]]
-    """The sentences of a statement."""
+    """The sentences that say what is forgotten."""
     events: list[str]
     """Ids of erased events."""
     memories: list[str]
@@ -70,7 +70,7 @@ EXAMPLES = 5
 QUOTED = 100
 """Most characters of each."""
 
-_OF_THE_STORE = {
+_COUNTS = {
     "profiles": ("entities",),
     "links": ("links",),
     "inbox": ("inbox", "set_aside"),
@@ -83,14 +83,15 @@ _OF_THE_STORE = {
     "summaries": (SUMMARIES,),
     "undreamed": (UNDREAMED,),
 }
+"""The kinds of store records in each count."""
 
 
 class Selection(NamedTuple):
-    """What goes with whom or what is forgotten."""
+    """What a forget erases, and the facts and handled events that were read to find it."""
 
     erasure: Erasure
     said: list[str]
-    """The sentences of a statement; [] for a person."""
+    """The sentences that say what is forgotten; [] for a person."""
     facts: list[Fact]
     """All facts of the agent, also those that stay."""
     handled: dict[str, int]
@@ -162,9 +163,10 @@ async def _known(
 
 
 def _start(wanted: ForgetTarget, known: KnownMemory, earlier: Begun | None) -> Start:
-    """Where the forget begins; where an earlier one broke off, with what that had found."""
-    here = any(one["id"] == wanted.name for one in (*known.entries, *known.facts))
-    if earlier is None or (here and not earlier["memories"]):  # else only the decision is stored
+    """What the forget starts from, with what an interrupted forget had found."""
+    still_known = any(one["id"] == wanted.name for one in (*known.entries, *known.facts))
+    # Without memories, `earlier` is only the decision of a tick, and nothing was found yet.
+    if earlier is None or (still_known and not earlier["memories"]):
         return start_of(wanted, known)
     before = Start(
         earlier.get("said", []), frozenset(earlier["events"]), frozenset(earlier["memories"])
@@ -181,8 +183,8 @@ def counts(
     """Number of records that go or change, by kind, including zeros."""
     # A record's kind is the first label below (user, thread).
     changed = Counter(kind for put in puts for kind in put.namespace[2:3])
-    of_store = {name: sum(changed[kind] for kind in kinds) for name, kinds in _OF_THE_STORE.items()}
-    named = {kind for kinds in _OF_THE_STORE.values() for kind in kinds} | WITH_OTHERS
+    of_store = {name: sum(changed[kind] for kind in kinds) for name, kinds in _COUNTS.items()}
+    counted = {kind for kinds in _COUNTS.values() for kind in kinds} | WITH_OTHERS
     return {
         "events": len(erasure.events),
         "journal": sum(left is None for left in erasure.entries.values()),
@@ -190,7 +192,7 @@ def counts(
         "facts": len(erasure.facts),
         **_of_state(before, after),
         **of_store,
-        "other": sum(number for kind, number in changed.items() if kind not in named),
+        "other": sum(number for kind, number in changed.items() if kind not in counted),
     }
 
 
@@ -238,25 +240,25 @@ def _of_state(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any], key: str) -> int:
     old, new = before.get(key) or {}, after.get(key) or {}
-    return sum(new.get(id_) != one for id_, one in old.items())
+    return sum(new.get(id_) != value for id_, value in old.items())
 
 
 def _gone(before: Mapping[str, Any], after: Mapping[str, Any], key: str) -> int:
     new: Sequence[Any] = after.get(key) or []
-    return sum(one not in new for one in before.get(key) or [])
+    return sum(item not in new for item in before.get(key) or [])
 
 
 def _texts_changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
     old, new = before.get("session_memory") or {}, after.get("session_memory") or {}
     lists = ("key_facts", "learned_patterns", "completed_tasks")
-    return sum(_gone(old, new, one) for one in lists)
+    return sum(_gone(old, new, name) for name in lists)
 
 
 # Carrying out
 
 
 async def left_over(store: BaseStore, scope: Scope) -> tuple[Begun | None, bool]:
-    """A forget interrupted before the store was changed; and whether before files were clean."""
+    """A forget that has not changed the store yet, if any; and whether files are left to clean."""
     gets = [GetOp(scope.namespace(FORGETTING), key) for key in (OPEN, RESIDUE)]
     item, residue = await store.abatch(gets)
     return cast(Begun, item.value) if isinstance(item, Item) else None, residue is not None
@@ -269,7 +271,7 @@ async def begin(store: BaseStore, scope: Scope, what: Begun, also: Sequence[PutO
 
 
 def changed_puts(scope: Scope, at: str) -> list[PutOp]:
-    """Writes for the transaction that changes the store: only the files are left to clean."""
+    """Writes for the transaction that changes the store; after it, only files are left to clean."""
     here = scope.namespace(FORGETTING)
     return [PutOp(here, OPEN, None), PutOp(here, RESIDUE, {"at": at})]
 
@@ -358,7 +360,7 @@ class EpisodeRows(NamedTuple):
     gone: list[str]
     """Ids of the rows of entries that go."""
     stale: set[str]
-    """Entries that stay and whose rows are made again: a row also holds the entries before it."""
+    """Entries that stay, but need new rows: an entry's row also holds the entries before it."""
 
 
 async def erase(
@@ -381,7 +383,7 @@ async def mend(
 
 
 async def erase_memories(semantic: SemanticMemory, whose: Mapping[str, str]) -> int:
-    """Remove every row that `whose` filters, of an agent or of a user; return how many."""
+    """Remove every row of an agent or a user, as `whose` filters them; return how many."""
     facts = await semantic.run(_delete_facts, semantic, {**whose, "kind": "fact"})
     others = await semantic.run(lambda: semantic.open_table().delete(whose))
     await semantic.scrub()
@@ -389,7 +391,7 @@ async def erase_memories(semantic: SemanticMemory, whose: Mapping[str, str]) -> 
 
 
 def rows_that_hold(semantic: SemanticMemory, scope: Scope, erasure: Erasure) -> EpisodeRows:
-    """The rows made from any entry that goes or changes. Blocking."""
+    """The rows made from an entry that goes or changes. Blocking."""
     changed = erasure.gone.union(one["id"] for one in erasure.rewritten)
     filters = {**scope_filters(scope), "kind": "episode"}
     found = EpisodeRows([], set())

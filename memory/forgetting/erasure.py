@@ -75,7 +75,7 @@ class Erasure:
     @cached_property
     def rewritten(self) -> list[JournalEntry]:
         """Entries that stay with a changed text."""
-        return [one for id_, one in self.entries.items() if one and one != self.before[id_]]
+        return [left for id_, left in self.entries.items() if left and left != self.before[id_]]
 
 
 def names_of(entity: str, known: KnownMemory) -> tuple[Names, frozenset[str]]:
@@ -92,10 +92,10 @@ def names_of(entity: str, known: KnownMemory) -> tuple[Names, frozenset[str]]:
     ]
     others = [name for one in known.profiles if one not in mine for name in _called(one)]
     others += [str(one["source_entity"]) for one in known.entries if is_of_event(one)]
-    given = [] if any(one["id"] == entity for one in mine) else [entity]
-    names = Names([*(name for one in mine for name in _called(one)), *given], others)
-    with_them = (one for one in known.profiles if names.within(one["name"]))
-    return names, frozenset(one["id"] for one in (*mine, *with_them))
+    given = [] if any(profile["id"] == entity for profile in mine) else [entity]
+    names = Names([*(name for profile in mine for name in _called(profile)), *given], others)
+    named_after = (profile for profile in known.profiles if names.within(profile["name"]))
+    return names, frozenset(profile["id"] for profile in (*mine, *named_after))
 
 
 def events_of(known: KnownMemory, names: Names) -> frozenset[str]:
@@ -120,7 +120,7 @@ def is_of_event(entry: JournalEntry) -> bool:
 
 
 def acts_of(log: Collection[AuditEntry]) -> Acts:
-    """The acts that the log tells of ticks of erased events."""
+    """The acts in `log`, which has the entries of ticks of erased events."""
     goals = (entry["target"] for entry in log if entry["what"] == "goal_created")
     calls = (entry["detail"].get("args") for entry in log if entry["what"] == "tool_call")
     return Acts(frozenset(goals), frozenset(text for args in calls for text in _texts(args)))
@@ -146,9 +146,9 @@ def decide(known: KnownMemory, start: Start, acts: Acts) -> Erasure:
         id_: None if id_ in gone else entry_after(entry, scrubber) for id_, entry in before.items()
     }
     if start.names is None:
-        # Entries that lost all their words, and on which a fact stands that stays.
-        staying = (one for one in known.facts if one["id"] not in gone)
-        cited = {id_ for one in staying for id_ in one["source_entries"]}
+        # An entry without any words left stays if a remaining fact cites it.
+        staying = (fact for fact in known.facts if fact["id"] not in gone)
+        cited = {id_ for fact in staying for id_ in fact["source_entries"]}
         empty = [id_ for id_, left in entries.items() if left is None and id_ in cited]
         entries |= {id_: {**before[id_], "content": FORGOTTEN} for id_ in empty}
     gone = gone.union(id_ for id_, left in entries.items() if left is None)
@@ -170,23 +170,23 @@ def decide(known: KnownMemory, start: Start, acts: Acts) -> Erasure:
 
 
 def descendants(known: KnownMemory, names: Forgettable, start: frozenset[str]) -> frozenset[str]:
-    """`start` with the ids of all memories that are theirs or were made from anything that goes."""
+    """`start` and the ids of all memories that are the person's or derive from what goes."""
     gone = set(start)
     entries = {one["id"]: one for one in known.entries}
     facts = {one["id"]: one for one in known.facts}
     while True:
-        going = [id_ for id_, one in entries.items() if _entry_goes(one, gone, names)]
-        leaving = [id_ for id_, one in facts.items() if _fact_goes(one, gone, names)]
-        if not going and not leaving:
+        entries_going = [id_ for id_, one in entries.items() if _entry_goes(one, gone, names)]
+        facts_going = [id_ for id_, one in facts.items() if _fact_goes(one, gone, names)]
+        if not entries_going and not facts_going:
             return frozenset(gone)
-        gone.update(entries.pop(id_)["id"] for id_ in going)
-        for id_ in leaving:
+        gone.update(entries.pop(id_)["id"] for id_ in entries_going)
+        for id_ in facts_going:
             gone.update((id_, facts.pop(id_)["op"]))
 
 
 def entry_after(entry: JournalEntry, scrubber: Scrubber) -> JournalEntry | None:
-    """The entry without lines that name the person; None where nothing is left."""
-    head = SYNTHESIS if entry["content"].startswith(SYNTHESIS) else ""
+    """The entry without lines that name the person; None if nothing is left."""
+    label = SYNTHESIS if entry["content"].startswith(SYNTHESIS) else ""
     words = (entry["content"], *entry["tags"], *entry["related_projects"])
     if not scrubber.prefilter.within("\n".join((*words, *entry.get("origins", ())))):
         return entry
@@ -195,7 +195,7 @@ def entry_after(entry: JournalEntry, scrubber: Scrubber) -> JournalEntry | None:
         return None
     after: Any = {
         **entry,
-        "content": head + content,
+        "content": label + content,
         "tags": [one for one in entry["tags"] if not scrubber.names.within(one)],
         "related_projects": [scrubber.value(one) for one in entry["related_projects"]],
         **scrubber.origins(entry),
@@ -206,8 +206,8 @@ def entry_after(entry: JournalEntry, scrubber: Scrubber) -> JournalEntry | None:
 def fact_after(fact: Fact, erasure: Erasure) -> dict[str, Any]:
     """The fields that change in a fact that stays.
 
-    It is valid again if the fact that superseded it goes. What a night noted on it is dropped if
-    it names the person, or if an erased memory is linked to the fact: the note may be from there.
+    The fact is valid again if the fact that superseded it goes. A night's notes on it are dropped
+    if they name the person, or if an erased memory is linked to the fact: they may derive from it.
     """
     after = erasure.scrubber.origins(fact)
     if fact["superseded_by"] in erasure.gone:
@@ -222,9 +222,9 @@ def fact_after(fact: Fact, erasure: Erasure) -> dict[str, Any]:
     for name in ("disputed", "depends_on", "doubtful"):
         if name in fact:
             after[name] = [one for one in fact[name] if one not in erasure.gone]
-    was: Mapping[str, Any] = dict(fact)
-    # A field that is missing and would become empty does not change.
-    return {key: one for key, one in after.items() if (one != was[key] if key in was else one)}
+    old: Mapping[str, Any] = dict(fact)
+    # A missing field that would become empty does not change.
+    return {key: new for key, new in after.items() if (new != old[key] if key in old else new)}
 
 
 def facts_after(facts: Collection[Fact], erasure: Erasure) -> dict[str, dict[str, Any]]:
@@ -234,8 +234,8 @@ def facts_after(facts: Collection[Fact], erasure: Erasure) -> dict[str, dict[str
     """
     changes = {fact["op"]: fact_after(fact, erasure) for fact in facts}
     after = {fact["op"]: cast(Fact, {**fact, **changes[fact["op"]]}) for fact in facts}
-    for one in end_doubts(after, [], "forgotten"):
-        changes[one["target"]] |= one["after"]
+    for operation in end_doubts(after, [], "forgotten"):
+        changes[operation["target"]] |= operation["after"]
     return {after[op]["id"]: changed for op, changed in changes.items() if changed}
 
 
@@ -244,12 +244,10 @@ def _entry_goes(entry: JournalEntry, gone: Collection[str], names: Forgettable) 
 
 
 def _fact_goes(fact: Fact, gone: Collection[str], names: Forgettable) -> bool:
-    if any(one in gone for one in _made_from_fact(fact)):
+    if any(id_ in gone for id_ in (fact["id"], *_cites(fact))) or names.within(fact["text"]):
         return True
-    said = (fact["speaker"], *fact["entities"])
-    return any(names.means(one) or names.within(one) for one in said if one) or names.within(
-        fact["text"]
-    )
+    people = filter(None, (fact["speaker"], *fact["entities"]))
+    return any(names.means(name) or names.within(name) for name in people)
 
 
 def _renamed(keys: Sequence[str], names: Forgettable) -> dict[str, str]:
@@ -288,24 +286,24 @@ def _made_from(entry: JournalEntry) -> tuple[str, ...]:
     return (entry["id"], *entry["sources"], *entry.get("evidence", []))
 
 
-def _made_from_fact(fact: Fact) -> tuple[str, ...]:
-    return (fact["id"], *fact["source_entries"], *fact["source_events"])
+def _cites(fact: Fact) -> tuple[str, ...]:
+    return (*fact["source_entries"], *fact["source_events"])
 
 
 class Start(NamedTuple):
-    """Where a forget begins; what derives from it is found by lineage."""
+    """What a forget starts from; `decide` adds what derives from it."""
 
     said: list[str]
-    """The texts and sentences that say a statement."""
+    """The texts and sentences that say what is forgotten; empty for a person."""
     events: frozenset[str]
     memories: frozenset[str]
     names: Names | None = None
     profiles: frozenset[str] = frozenset()
-    """Of a person."""
+    """Ids of a person's profiles."""
 
     @property
     def subject(self) -> Forgettable:
-        """What is looked for."""
+        """What texts are searched for."""
         return self.names or Statement(self.said)
 
 
@@ -321,10 +319,8 @@ def start_of(wanted: ForgetTarget, known: KnownMemory) -> Start:
 
 def cited_by(facts: Iterable[Fact], gone: Collection[str]) -> frozenset[str]:
     """Ids of entries and events that the facts which stay were made from."""
-    staying = (one for one in facts if one["id"] not in gone)
-    return frozenset(
-        id_ for one in staying for id_ in (*one["source_entries"], *one["source_events"])
-    )
+    staying = (fact for fact in facts if fact["id"] not in gone)
+    return frozenset(id_ for fact in staying for id_ in _cites(fact))
 
 
 def _of_entry(entry: JournalEntry, known: KnownMemory) -> Start:
@@ -335,10 +331,11 @@ def _of_entry(entry: JournalEntry, known: KnownMemory) -> Start:
 
 def _of_fact(fact: Fact, known: KnownMemory) -> Start:
     same = Statement([fact["text"]])
-    heirs = (one["op"] for one in known.facts if one["id"] == fact["superseded_by"])
-    parts = {part_id(fact["op"], heir) for heir in heirs}
+    successors = (one["op"] for one in known.facts if one["id"] == fact["superseded_by"])
+    # A fact that was superseded in part left its remainder as a fact of its own.
+    remainders = {part_id(fact["op"], op) for op in successors}
     others = (one for one in known.facts if one != fact)
-    going = [fact, *(one for one in others if one["op"] in parts or same.within(one["text"]))]
+    going = [fact, *(one for one in others if one["op"] in remainders or same.within(one["text"]))]
     gone = {id_ for one in going for id_ in (one["id"], one["op"])}
     needed = cited_by(known.facts, gone)
     said, memories = [one["text"] for one in going], set(gone)
@@ -351,17 +348,18 @@ def _of_fact(fact: Fact, known: KnownMemory) -> Start:
         memories.add(entry["id"])
         if is_of_event(entry) and needed.isdisjoint(entry["sources"]):
             events.update(entry["sources"])
-    return Start(said, frozenset(events), frozenset(memories.union(_made_of(known, cut, needed))))
+    return Start(said, frozenset(events), frozenset(memories.union(_derived(known, cut, needed))))
 
 
 def sentences_on(content: str, text: str) -> list[str]:
-    """The sentences of an entry on which a fact stands: all that share most words with it."""
+    """The sentences of an entry that a fact rests on: all that share the most words with it."""
     wanted, lines = set(terms(text)), sentences(content)
     shared = [len(wanted.intersection(terms(line))) for line in lines]
     return [line for line, number in zip(lines, shared, strict=True) if number == max(shared)]
 
 
 def _sources(facts: Iterable[Fact], known: KnownMemory) -> Iterator[tuple[JournalEntry, list[str]]]:
+    """The entries that the facts cite, each with the texts of the facts that cite it."""
     of_facts = [({*one["source_entries"], *one["source_events"]}, one["text"]) for one in facts]
     for entry in known.entries:
         ids = {entry["id"], *(entry["sources"] if is_of_event(entry) else [])}
@@ -369,7 +367,7 @@ def _sources(facts: Iterable[Fact], known: KnownMemory) -> Iterator[tuple[Journa
             yield entry, texts
 
 
-def _made_of(known: KnownMemory, cut: Collection[str], needed: Collection[str]) -> Iterator[str]:
+def _derived(known: KnownMemory, cut: Collection[str], needed: Collection[str]) -> Iterator[str]:
     """Entries made from an entry that loses a sentence go whole, unless a fact cites them."""
     for entry in known.entries:
         made_from = (*entry["sources"], *entry.get("evidence", []))

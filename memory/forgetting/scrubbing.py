@@ -44,7 +44,7 @@ CODES = frozenset(
         *("level", "next", "compaction", "memory_type"),
     )
 )
-"""Keys whose value is one of the program's own words, even where a person is called the same."""
+"""Keys whose value is one of the program's own words, even if a person is called the same."""
 
 _CODE = regex(r"[a-z0-9_]+")
 
@@ -74,33 +74,33 @@ class Names:
     """
 
     def __init__(self, names: Iterable[str], others: Iterable[str] = ()) -> None:
-        given = [one for one in map(one_line, names) if one]
         shown: dict[str, str] = {}
-        for one in given:
-            shown.setdefault(name_key(one), one)
+        for name in filter(None, map(one_line, names)):
+            shown.setdefault(name_key(name), name)
         self.shown = list(shown.values())
         """Each name once, in its first spelling."""
         self.keys = frozenset(filter(None, map(compared, self.shown)))
         self.prefilter = TextPrefilter(frozenset(map(written_out, [*self.shown, *self.keys])))
-        plain = {one for one in self.shown if name_key(one) in STOP_WORDS}
+        ordinary = {name for name in self.shown if name_key(name) in STOP_WORDS}
         mine = set(self.keys)
-        said = _pattern(mine)
-        longer = set(map(compared, others))
-        self._longer = {one for one in longer - mine if _is_longer(one, said)}
-        self._folded = _pattern({*self._longer, *(mine - set(map(compared, plain)))})
-        told = {one.title() if one.islower() else one for one in plain}
-        self._written = _pattern(told | {one.upper() for one in told})
+        any_of_mine = _pattern(mine)
+        candidates = set(map(compared, others)) - mine
+        self._longer = {name for name in candidates if _is_longer(name, any_of_mine)}
+        # Longer names first, so that each is found whole and does not count as the person.
+        self._in_folded = _pattern({*self._longer, *(mine - set(map(compared, ordinary)))})
+        capital = {name.title() if name.islower() else name for name in ordinary}
+        self._as_written = _pattern(capital | {name.upper() for name in capital})
 
     def within(self, text: str) -> bool:
         """Whether `text` names the person."""
         if not self.prefilter.within(text):
             return False
-        found = (one_line(one.group()) for one in self._folded.finditer(_folded(text)))
-        if any(one not in self._longer for one in found):
+        found = (one_line(match.group()) for match in self._in_folded.finditer(_folded(text)))
+        if any(name not in self._longer for name in found):
             return True
         if not text.isascii():
             text = unicodedata.normalize("NFKC", INVISIBLE.sub("", text))
-        return self._written.search(text) is not None
+        return self._as_written.search(text) is not None
 
     def cut(self, text: str) -> str:
         """`text` without the lines that name the person."""
@@ -115,17 +115,17 @@ class Names:
         return any(key in _folded(id_) for key in self.keys)
 
 
-def _is_longer(name: str, said: re.Pattern[str]) -> bool:
+def _is_longer(name: str, mine: re.Pattern[str]) -> bool:
     """Whether `name` is a longer name; "Ana's dog" and "Ana and Ben" still name Ana."""
     if not STOP_WORDS.isdisjoint(name.split()):
         return False
-    found = [name[one.end() : one.end() + 1] for one in said.finditer(name)]
-    return bool(found) and "'" not in found
+    next_letters = [name[match.end() : match.end() + 1] for match in mine.finditer(name)]
+    return bool(next_letters) and "'" not in next_letters
 
 
 @lru_cache(4_096)
 def compared(name: str) -> str:
-    """A name as a forget compares it, for any apostrophe and hyphen: rather too much."""
+    """A name as a forget compares it, for any apostrophe and hyphen: it rather erases too much."""
     key = one_line(_folded(name))
     return key.lstrip("@ ") or key
 
@@ -144,7 +144,7 @@ def _folded(text: str) -> str:
 
 
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:
-    ordered = sorted({one for one in names if one.strip()}, key=lambda one: (-len(one), one))
+    ordered = sorted({name for name in names if name.strip()}, key=lambda name: (-len(name), name))
     return re.compile("|".join(map(_whole, ordered)) or r"(?!)")
 
 
@@ -162,26 +162,26 @@ def _bounded(letter: str) -> bool:
 
 
 ENOUGH = 3
-"""Words that make a sentence known within a longer one; a shorter one has to be the same."""
+"""Fewest words by which a sentence is found in a longer one; a shorter sentence must be equal."""
 
 
 class Statement:
-    """The sentences that say what is forgotten; used as `Names` are for a person."""
+    """The sentences that say what is forgotten, with the methods of `Names`."""
 
     shown: tuple[str, ...] = ()
 
     def __init__(self, said: Iterable[str]) -> None:
-        self._wanted = {frozenset(terms(line)) for text in said for line in sentences(text)}
-        self._wanted = {one for one in self._wanted if len(one) > 1}
-        sayings = (saying(map(beginnings, one)) for one in self._wanted)
+        wanted = {frozenset(terms(line)) for text in said for line in sentences(text)}
+        self._wanted = {words for words in wanted if len(words) > 1}
+        sayings = (saying(map(beginnings, words)) for words in self._wanted)
         self.prefilter = TextPrefilter(frozenset(sayings))
 
     def within(self, text: str) -> bool:
-        """Whether a sentence of `text` says it."""
+        """Whether a sentence of `text` says what is forgotten."""
         return self.prefilter.within(text) and any(map(self._says, sentences(text)))
 
     def cut(self, text: str) -> str:
-        """`text` without the sentences that say it."""
+        """`text` without the sentences that say what is forgotten."""
         return "\n".join(filter(None, map(self._line, text.split("\n")))).strip()
 
     def means(self, name: str | None) -> bool:
@@ -193,7 +193,7 @@ class Statement:
         return False
 
     def _line(self, line: str) -> str:
-        return " ".join(one for one in sentences(line) if not self._says(one))
+        return " ".join(sentence for sentence in sentences(line) if not self._says(sentence))
 
     def _says(self, sentence: str) -> bool:
         said = frozenset(terms(sentence))
@@ -237,7 +237,7 @@ class Scrubber:
         )
 
     def text(self, text: str) -> str | None:
-        """`text` without what is erased; unchanged if nothing is, None if nothing is left."""
+        """`text` without what is forgotten, maybe unchanged; None if nothing is left."""
         if self._is_written(text):
             return None
         if not self.names.within(text):
@@ -246,7 +246,7 @@ class Scrubber:
         return left if left and not self.names.within(left) else None
 
     def value(self, value: Any) -> Any:
-        """`value` (JSON) with all its texts scrubbed; `[forgotten]` where nothing of one is left.
+        """`value` (JSON) with all its texts scrubbed; a text of which nothing is left is FORGOTTEN.
 
         A list keeps its length and an object its keys, except for keys that name the person.
         """
@@ -257,18 +257,18 @@ class Scrubber:
         return self.prefilter.within(json.dumps(value, ensure_ascii=False, default=str))
 
     def blank(self, value: Any) -> Any:
-        """`value` (JSON) with every text replaced; labels and codes stay unless they name."""
+        """`value` (JSON) with FORGOTTEN for every text; labels and codes that name nobody stay."""
         return self._walk(value, blank=True)
 
     def label(self, text: str) -> str:
-        """A name or an id as it stays; the same ones come again and again."""
+        """A name or an id as it stays; kept, because the same labels come again and again."""
         if text not in self._labels:
             goes = text in self._ids or self.names.within(text)
             self._labels[text] = FORGOTTEN if goes else text
         return self._labels[text]
 
     def origins(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Whose words `record` rests on, if it says so, without the name."""
+        """The field `origins` of `record` without the person; {} if it has no such field."""
         if "origins" not in record:
             return {}
         return {"origins": list(dict.fromkeys(map(self.label, record["origins"])))}
@@ -290,7 +290,7 @@ class Scrubber:
                 for key, item in value.items()
             }
         if isinstance(value, list | tuple):
-            return [self._walk(one, blank=blank) for one in value]
+            return [self._walk(item, blank=blank) for item in value]
         return value
 
     def _field(self, key: str, value: Any, *, blank: bool) -> Any:
@@ -299,7 +299,7 @@ class Scrubber:
         if key not in LABELS:
             return self._walk(value, blank=blank)
         if isinstance(value, list | tuple):
-            return [self._field(key, one, blank=blank) for one in value]
+            return [self._field(key, item, blank=blank) for item in value]
         if isinstance(value, str):
             return self.renamed.get(value, self.label(value))
         return self._walk(value, blank=blank)
@@ -326,7 +326,7 @@ def _is_text(value: str) -> bool:
 
 
 def _inside(text: str) -> Any:
-    """The object or list that `text` encodes as JSON; None where it is none."""
+    """The object or list that `text` encodes as JSON; None for any other text."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:

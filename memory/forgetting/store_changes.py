@@ -35,41 +35,43 @@ def plans_after(
 ) -> list[PlanRecord | None]:
     """A night's plans as they stay, in order; None for a plan that is dropped."""
     erasure = _with_planned(plans, erasure)
+    # "9" is later than any time: plans without a record are taken for the newest.
     began = "9" if record is None else record["started"]
     saw_erased = bool(erasure.memories) and began >= erasure.since
     after = [plan_after(plan, erasure, saw_erased=saw_erased) for plan in plans]
     if record is None or record["ended"] is not None:
         return [*after]
+    # If a plan that waits to be applied changes, the night makes all waiting plans again.
     waits = [plan["phase"] not in record["applied"] for plan in plans]
-    rethink = any(w and new != old for w, new, old in zip(waits, after, plans, strict=True))
-    return [None if rethink and w else plan for plan, w in zip(after, waits, strict=True)]
+    redo = any(w and new != old for w, new, old in zip(waits, after, plans, strict=True))
+    return [None if redo and w else plan for plan, w in zip(after, waits, strict=True)]
 
 
 def plan_after(plan: PlanRecord, erasure: Erasure, *, saw_erased: bool) -> PlanRecord:
     """One plan as it stays.
 
-    Its messages go if its inputs or operations are touched, and so does what the same call noted on
-    other facts. `saw_erased`: the night began after the oldest erased memory was made. Its dreams
-    may quote what they were shown as neighbours, which nothing records, so a dreaming plan then
-    loses its messages and refusals in any case.
+    If its inputs or operations are touched, its messages go, and what the same call noted on other
+    facts. `saw_erased`: the night began after the oldest erased memory was made. Then a dreaming
+    plan loses its messages and refusals in any case: a dream may quote the neighbours that it was
+    shown, and nothing records them.
     """
     gone, scrub = erasure.gone, erasure.scrubber.value
     operations = [operation_after(one, erasure) for one in plan["operations"]]
     touched = operations != plan["operations"] or not gone.isdisjoint(plan["inputs"])
     quotes = touched or (saw_erased and plan["phase"] == "dreaming")
     if touched:
-        operations = [_stripped(one, erasure) if _is_note(one) else one for one in operations]
+        operations = [_without_texts(one, erasure) if _is_note(one) else one for one in operations]
     same = not quotes and scrub(plan["exchange"]) == plan["exchange"]
     after: Any = {
         **plan,
         "operations": operations,
         "inputs": [one for one in plan["inputs"] if one not in gone],
         "left": [one for one in plan["left"] if one not in gone],
-        "errors": _told(plan["errors"], erasure, quotes=quotes),
+        "errors": _texts_after(plan["errors"], erasure, quotes=quotes),
         "exchange": plan["exchange"] if same else [],
     }
     if "refused" in plan:
-        after["refused"] = _told(plan["refused"], erasure, quotes=quotes)
+        after["refused"] = _texts_after(plan["refused"], erasure, quotes=quotes)
     return cast(PlanRecord, after)
 
 
@@ -83,16 +85,18 @@ def is_touched(before: PlanRecord, after: PlanRecord | None) -> bool:
 def operation_after(operation: Operation, erasure: Erasure) -> Operation:
     """One operation; without its texts if it names the person or concerns an erased memory."""
     named = erasure.scrubber.value(dict(operation)) != dict(operation)
-    return _stripped(operation, erasure) if named or _concerns(operation, erasure) else operation
+    return (
+        _without_texts(operation, erasure) if named or _concerns(operation, erasure) else operation
+    )
 
 
 def _concerns(operation: Operation, erasure: Erasure) -> bool:
-    ends = [operation["target"], *_values(operation["before"]), *_values(operation["after"])]
+    ends = [operation["target"], *_texts_in(operation["before"]), *_texts_in(operation["after"])]
     return not erasure.all_gone.isdisjoint([*ends, *operation["sources"]])
 
 
 def record_after(record: NightRecord, erasure: Erasure, *, touched: bool, at: str) -> NightRecord:
-    """The night's head. `touched`: one of its plans changed, so that it cannot be undone."""
+    """A night's record as it stays. `touched`: a plan changed, so that undoing is impossible."""
     gone, before = erasure.all_gone, cast(dict[str, Any], dict(record))
     texts: dict[str, Any] = {
         key: erasure.scrubber.value(before[key])
@@ -109,7 +113,7 @@ def record_after(record: NightRecord, erasure: Erasure, *, touched: bool, at: st
 
 
 def _with_planned(plans: Sequence[PlanRecord], erasure: Erasure) -> Erasure:
-    """The erasure with what the night planned to add from erased sources: it is in no store."""
+    """The erasure with the memories that the night plans to add from erased sources."""
     gone = set(erasure.gone)
     for plan in plans:
         for operation in plan["operations"]:
@@ -121,12 +125,12 @@ def _with_planned(plans: Sequence[PlanRecord], erasure: Erasure) -> Erasure:
 
 
 def _is_note(operation: Operation) -> bool:
-    """Whether a dream describes a fact in the light of its neighbours."""
+    """Whether the operation is a dream's note on a fact: how its neighbours make it look."""
     after = operation["after"]
     return operation["kind"] == "change_fact" and isinstance(after, dict) and "context" in after
 
 
-def _stripped(operation: Operation, erasure: Erasure) -> Operation:
+def _without_texts(operation: Operation, erasure: Erasure) -> Operation:
     target = operation["target"]
     # An entry's id contains the event's id, which the sender chose.
     hidden = target in erasure.all_gone and erasure.names.in_id(target)
@@ -140,16 +144,15 @@ def _stripped(operation: Operation, erasure: Erasure) -> Operation:
     }
 
 
-def _told(texts: Sequence[str], erasure: Erasure, *, quotes: bool) -> list[str]:
+def _texts_after(texts: Sequence[str], erasure: Erasure, *, quotes: bool) -> list[str]:
     """Errors or refusals; where they may quote the model's answer, only their number stays."""
     return [FORGOTTEN if quotes else erasure.scrubber.value(one) for one in texts]
 
 
-def _values(value: Any) -> list[str]:
+def _texts_in(value: Any) -> list[str]:
     """Texts directly in a record, among them the ids of what it is about."""
-    return (
-        [one for one in value.values() if isinstance(one, str)] if isinstance(value, dict) else []
-    )
+    fields = value.values() if isinstance(value, dict) else ()
+    return [text for text in fields if isinstance(text, str)]
 
 
 FORGETTING = "forgetting"
@@ -161,7 +164,7 @@ WITH_OTHERS = frozenset(
         *("tick_reports", "agent", "runs", "night"),
     )
 )
-"""Kinds that are counted together with others."""
+"""Kinds whose records accompany counted ones, so that they do not count as `other`."""
 
 Value: TypeAlias = dict[str, Any]
 
@@ -180,13 +183,13 @@ class ForgetContext:
     informed: frozenset[int | None] = frozenset()
     """Ticks whose tools returned an erased memory."""
     nights: dict[str, NightRecord | None] = field(default_factory=dict)
-    """Nights of which a plan or the head changed, by id, as they were; filled on the way."""
+    """By id, the old records of nights that change; `store_changes` fills this in."""
 
 
 async def store_changes(store: BaseStore, scope: Scope, context: ForgetContext) -> list[PutOp]:
     """All changes of the agent's records, for one transaction; writes nothing."""
     changes: list[PutOp] = []
-    # Sorted by label: the plans ("night") come before the heads ("nights").
+    # Sorted by label: plans ("night") come before records ("nights"), whose rule needs `nights`.
     async for shelf in shelves(store, scope):
         if shelf.labels[:1] == (FORGETTING,):
             continue
@@ -244,11 +247,8 @@ def profile_after(profile: EntityProfile, erasure: Erasure) -> EntityProfile | N
     if profile["id"] in erasure.profiles:
         return None
     names = erasure.names
-    observations: list[Any] = [
-        {**one, **erasure.scrubber.origins(one)}
-        for one in profile["observations"]
-        if not _is_theirs(one, erasure)
-    ]
+    staying = (seen for seen in profile["observations"] if not _is_theirs(seen, erasure))
+    observations: list[Any] = [{**seen, **erasure.scrubber.origins(seen)} for seen in staying]
     gone = {one["id"] for one in profile["observations"]} - {one["id"] for one in observations}
     gone |= erasure.gone
     attributes: dict[str, Any] = {
@@ -307,7 +307,7 @@ def _link(key: str, value: Value, context: ForgetContext) -> Value | None:
 
 
 def _handled(key: str, value: Value, context: ForgetContext) -> Value | None:
-    """The mark stays unless it names the person: the same event posted again is still known."""
+    """The mark stays unless it names the person, so that an event posted again is still known."""
     erasure = context.erasure
     named = key in erasure.events and erasure.names.in_id(key)
     return None if named or erasure.names.within(key) else value
@@ -347,7 +347,7 @@ def _run(key: str, value: Value, context: ForgetContext) -> Value | None:
 
 
 def _summary(key: str, value: Value, context: ForgetContext) -> Value | None:
-    """A summary that is not in the conversation yet names no sources, so it is made again."""
+    """A summary not yet in the conversation names no sources; if in doubt it is made again."""
     same = context.erasure.scrubber.value(value) == value
     return value if same and not context.erasure.events else None
 
@@ -362,7 +362,7 @@ def _profile(key: str, value: Value, context: ForgetContext) -> Value | None:
 
 
 def _page(key: str, value: Value, context: ForgetContext) -> Value | None:
-    """A page has no texts of its own: the lines of erased facts go, and attributes that name."""
+    """A page has no texts: lines of erased facts go, and attributes that name the person."""
     erasure = context.erasure
     if key in erasure.profiles or erasure.names.within(key.replace("_", " ")):
         return None
@@ -390,7 +390,7 @@ def _night(key: str, value: Value, context: ForgetContext) -> Value | None:
 
 
 def _prompt(key: str, value: Value, context: ForgetContext) -> Value | None:
-    """Any forget drops the kept prompts: a prompt shows everybody."""
+    """Any forget drops the kept prompts, because a prompt may show every memory."""
     erasure = context.erasure
     named = erasure.names.within(f"{value['system']}\n{value['front']}")
     return None if named or erasure.all_gone else value

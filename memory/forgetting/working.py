@@ -54,16 +54,16 @@ def events_in_state(values: Mapping[str, Any], owner: str) -> list[Event]:
 
 
 def dropped(values: Mapping[str, Any], erasure: Erasure) -> list[ParkedTick]:
-    """Ticks that no longer wait for a person's approval.
+    """Parked ticks that no longer wait: those of erased events, and those that name the person.
 
-    Those of erased events, and those with anything of the person's in them: a person would approve
-    other arguments than the model gave. If the event of a dropped tick stays, its tick runs again.
+    Scrubbed, a tick would ask for approval of other arguments than the model gave. If the event of
+    a dropped tick stays, its tick runs again.
     """
     return [one for one in values.get("parked", []) if not _still_waits(one, erasure)]
 
 
 def state_after(values: Mapping[str, Any], erasure: Erasure, handled: Mapping[str, int]) -> Values:
-    """The scrubbed state between two runs, once the inbox is settled; {} without a run."""
+    """The scrubbed state between two runs, once the inbox is settled; {} before the first run."""
     after: Values = {}
     for key, value in at_rest(values).items():
         rule = _RULES.get(key)
@@ -87,7 +87,7 @@ def history_after(
     erased memory keeps messages without texts. Elsewhere the lines that name the person are cut.
     """
     ticks = ticks_of(messages, erasure.events, handled)
-    told = informed_ticks(messages, erasure)
+    informed = informed_ticks(messages, erasure)
     left = []
     for message in messages:
         if _tick(message) in ticks or _event(message) in erasure.events:
@@ -96,7 +96,7 @@ def history_after(
             after = _summary_after(message, erasure)
         else:
             by_model = not isinstance(message, HumanMessage)
-            after = _message_after(message, erasure, blank=by_model and _tick(message) in told)
+            after = _message_after(message, erasure, blank=by_model and _tick(message) in informed)
         if after is not None:
             left.append(after)
     return left
@@ -107,7 +107,8 @@ def ticks_of(
 ) -> set[int]:
     """The ticks in the conversation that one of `events` set off.
 
-    Of a message compacted away the `handled` mark names the tick, unless another event has it, too.
+    The `handled` mark names the tick of a message that was compacted away, unless the tick handled
+    another event, too.
     """
     asked = {_tick(one): _event(one) for one in messages if isinstance(one, HumanMessage)}
     theirs = {tick for tick, event in asked.items() if tick is not None and event in events}
@@ -122,6 +123,7 @@ def informed_ticks(messages: Sequence[AnyMessage], erasure: Erasure) -> set[int 
         return set()
     found = {_tick(one) for one in messages if _shows_erased(one, erasure)}
     first = next((one for one in messages if not isinstance(one, SystemMessage)), None)
+    # A compaction may have cut a tick in two: what its tools returned is out of sight.
     beheaded = any(map(is_summary, messages)) and not isinstance(first, HumanMessage | None)
     return found | {_tick(first)} if first is not None and beheaded else found
 
@@ -135,7 +137,7 @@ def _message_after(message: AnyMessage, erasure: Erasure, *, blank: bool) -> Any
     if blank:
         spoken = {key: one for key, one in before["data"].items() if key in _SPOKEN}
         data |= erasure.scrubber.blank(spoken)
-    # The fields that bind messages to each other have nobody's words.
+    # These fields bind messages to each other, and hold nobody's words.
     kept = ("id", "type", "tool_call_id")
     data |= {key: before["data"][key] for key in kept if key in before["data"]}
     if EVENT_KEY in before["data"]["additional_kwargs"]:
@@ -177,9 +179,9 @@ def _event(message: AnyMessage) -> str | None:
     return str(event) if event is not None else None
 
 
-def _goals(goals: Goals, erasure: Erasure) -> Goals:
-    """Structure, ids and progress stay. A goal made for an erased event loses its text, and so do
-    all goals below it. Who made a goal, and whose words it rests on, goes with the person.
+def _goals_after(goals: Goals, erasure: Erasure) -> Goals:
+    """Structure, ids and progress stay. A goal made for an erased event, and all goals below it,
+    lose their texts. Fields that say who made a goal, or whose words it rests on, lose the person.
     """
     scrubber, after = erasure.scrubber, dict[str, Any]()
     for id_, goal in goals.items():
@@ -206,7 +208,7 @@ def _is_below(id_: str, goals: Goals, erased: frozenset[str]) -> bool:
     return False
 
 
-def _projects(projects: Projects, erasure: Erasure) -> Projects:
+def _projects_after(projects: Projects, erasure: Erasure) -> Projects:
     renamed, active = erasure.scrubber.renamed, projects["active"]
     return {
         "active": renamed.get(active, active) if active is not None else None,
@@ -217,14 +219,14 @@ def _projects(projects: Projects, erasure: Erasure) -> Projects:
     }
 
 
-def _session_memory(memory: SessionMemory, erasure: Erasure) -> SessionMemory:
-    """A fact or pattern goes if it surely is the person's word, or if nothing of it is left."""
+def _session_memory_after(memory: SessionMemory, erasure: Erasure) -> SessionMemory:
+    """A fact or pattern goes if the person said it, or if nothing of it is left."""
     scrub, names = erasure.scrubber, erasure.names
     said_by = memory.get("said_by", {})
 
     def left(texts: list[str]) -> list[str]:
-        staying = (one for one in texts if not names.means(said_by.get(one)))
-        return [one for text in staying if (one := scrub.text(text)) is not None]
+        scrubbed = (scrub.text(text) for text in texts if not names.means(said_by.get(text)))
+        return [text for text in scrubbed if text is not None]
 
     after: SessionMemory = {
         **memory,
@@ -244,7 +246,7 @@ def _session_memory(memory: SessionMemory, erasure: Erasure) -> SessionMemory:
     return after
 
 
-def _conversations(
+def _conversations_after(
     conversations: dict[str, Conversation], erasure: Erasure
 ) -> dict[str, Conversation]:
     return {
@@ -261,7 +263,7 @@ def _still_waits(parked: ParkedTick, erasure: Erasure) -> bool:
     return bool(erasure.scrubber.value(parked) == parked)
 
 
-def _prompt(prompt: AssistantPrompt, erasure: Erasure) -> AssistantPrompt:
+def _prompt_after(prompt: AssistantPrompt, erasure: Erasure) -> AssistantPrompt:
     """Versions keep their numbers and lose the lines that name the person."""
     scrub = erasure.scrubber
     versions: list[PromptVersion] = [
@@ -277,14 +279,14 @@ def _prompt(prompt: AssistantPrompt, erasure: Erasure) -> AssistantPrompt:
 
 
 _RULES: Mapping[str, Callable[[Any, Erasure], Any]] = {
-    "goals": _goals,
-    "projects": _projects,
-    "session_memory": _session_memory,
-    "conversations": _conversations,
+    "goals": _goals_after,
+    "projects": _projects_after,
+    "session_memory": _session_memory_after,
+    "conversations": _conversations_after,
     "shared_channels": lambda channels, erasure: erasure.scrubber.value(channels),
     "context_buffer": lambda events, erasure: [
         erasure.scrubber.value(event) for event in events if event["id"] not in erasure.events
     ],
     "parked": lambda parked, erasure: [one for one in parked if _still_waits(one, erasure)],
-    "assistant_prompt": _prompt,
+    "assistant_prompt": _prompt_after,
 }

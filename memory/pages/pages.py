@@ -46,10 +46,10 @@ _HEADING = 20
 """Tokens kept for the heading."""
 
 SHORT_ID, MOST_IDS = 8, 3
-"""Characters of a fact's id that are shown, and ids of a line."""
+"""Characters of a fact's id that are shown, and most ids on a line."""
 
 _LASTING = 3
-"""Points of importance by which an attribute goes before a fact."""
+"""Points of importance that an attribute has over a fact."""
 
 _DAYS = 14.0
 """Days of age that weigh as much as one point of importance."""
@@ -69,7 +69,7 @@ class ShownLine(NamedTuple):
     sources: tuple[str, ...]
     """Ids of the entries and events behind them."""
     whole: tuple[str, ...]
-    """Ids of those that it says whole: it may say a part of a fact, and a long text is cut."""
+    """Ids of the facts that it says whole: an attribute may say a part, and long texts are cut."""
     disputed: bool
     doubtful: bool
     """It rests on something that changed."""
@@ -127,9 +127,9 @@ async def open_questions(store: BaseStore, semantic: SemanticMemory, scope: Scop
 def _open(
     lines: Iterable[Sequence[Fact]], asks: Callable[[Fact, Fact], bool]
 ) -> list[tuple[Fact, Fact]]:
-    """For each line its first fact, paired with the last other fact beside which it is open."""
-    pairs = [[(line[0], by) for by in line[1:] if asks(line[0], by)] for line in lines]
-    return [found[-1] for found in pairs if found]
+    """The first fact of each line that is still open, with the last other fact that makes it so."""
+    pairs = [[(line[0], other) for other in line[1:] if asks(line[0], other)] for line in lines]
+    return [of_line[-1] for of_line in pairs if of_line]
 
 
 async def _facts_of(
@@ -137,10 +137,10 @@ async def _facts_of(
 ) -> list[list[list[Fact]]]:
     """For each of these pages the facts of its lines. One read of the store, one of the facts."""
     found = await read(store, scope, ids)
-    lines = [[one["facts"] for one in found[id_]["lines"]] if id_ in found else [] for id_ in ids]
-    ops = dict.fromkeys(op for its in lines for line in its for op in line)
+    pages = [[one["facts"] for one in found[id_]["lines"]] if id_ in found else [] for id_ in ids]
+    ops = dict.fromkeys(op for lines in pages for line in lines for op in line)
     facts = await semantic.by_op(scope, list(ops)) if ops else {}
-    return [[[facts[op] for op in line if op in facts] for line in its] for its in lines]
+    return [[[facts[op] for op in line if op in facts] for line in lines] for lines in pages]
 
 
 def page_of_doubts(facts: Iterable[Fact]) -> Page | None:
@@ -169,7 +169,7 @@ def page_of_disputes(facts: Iterable[Fact]) -> Page | None:
 
 
 def disputed(fact: Fact, facts: Mapping[str, Fact]) -> bool:
-    """Whether a fact that holds still contradicts this one; one not among `facts` counts as so."""
+    """Whether another fact that holds contradicts this one; facts not in `facts` count as such."""
     against = fact.get("disputed", ())
     return any(op not in facts or in_dispute(fact, facts[op]) for op in against)
 
@@ -201,10 +201,11 @@ async def dated_within(
 ) -> list[tuple[date, Fact]]:
     """The facts that hold and name a day from `first` to `last`, by day.
 
-    `also`: facts that the last night could not know.
+    `also`: facts that are newer than the last night, and so on no page.
     """
     (lines,) = await _facts_of(store, semantic, scope, DATED)
-    known = {fact["op"]: fact for fact in (*(one for line in lines for one in line), *also)}
+    on_page = (fact for line in lines for fact in line)
+    known = {fact["op"]: fact for fact in (*on_page, *also)}
     found = [
         (day, fact)
         for fact in known.values()
@@ -220,11 +221,11 @@ def in_doubt(fact: Fact, behind: Fact) -> bool:
     return fact["invalid_at"] is None and behind["op"] in fact.get("doubtful", ())
 
 
-def in_dispute(one: Fact, other: Fact) -> bool:
+def in_dispute(fact: Fact, other: Fact) -> bool:
     """Whether two facts that hold contradict each other."""
-    holds = one["invalid_at"] is None and other["invalid_at"] is None
+    holds = fact["invalid_at"] is None and other["invalid_at"] is None
     return holds and (
-        other["op"] in one.get("disputed", []) or one["op"] in other.get("disputed", [])
+        other["op"] in fact.get("disputed", []) or fact["op"] in other.get("disputed", [])
     )
 
 
@@ -243,7 +244,7 @@ async def everything(store: BaseStore, scope: Scope) -> dict[str, Page]:
 async def puts_after(
     store: BaseStore, scope: Scope, operations: Sequence[Operation]
 ) -> list[PutOp]:
-    """Store writes for operations on pages, an undo's too. A page changed meanwhile stays."""
+    """Store writes for operations on pages, also of an undo. A page changed meanwhile stays."""
     mine = [one for one in with_values(operations) if one["kind"] == "write_page"]
     standing = await read(store, scope, [one["target"] for one in mine])
     after: dict[str, Page | None] = dict(standing)
@@ -289,16 +290,16 @@ async def shown(
 def text_of(page: ShownPage, zone: tzinfo) -> str:
     """A page as a prompt shows it: its name, then `- [id] text (speaker, day)` for each line."""
     if page.id != DISPUTES:
-        return "\n".join([one_line(page.name), *(_told(line, zone) for line in page.lines)])
+        return "\n".join([one_line(page.name), *(_prompt_line(line, zone) for line in page.lines)])
     pairs = zip(page.lines[::2], page.lines[1::2], strict=True)
     told = [
-        (_told(one, zone), _told(other._replace(doubtful=False), zone), other.doubtful)
-        for one, other in pairs
+        (_prompt_line(line, zone), _prompt_line(by._replace(doubtful=False), zone), by.doubtful)
+        for line, by in pairs
     ]
     return "\n".join(prompt_lines.dispute_lines(told))
 
 
-def _told(line: ShownLine, zone: tzinfo) -> str:
+def _prompt_line(line: ShownLine, zone: tzinfo) -> str:
     ids = [id_[:SHORT_ID] for id_ in line.ids[-MOST_IDS:]]
     doubt = ", disputed" if line.disputed else ", in doubt" if line.doubtful else ""
     return prompt_lines.page_line(ids, line.text, line.speaker, shown_day(line.at, zone), doubt)
@@ -311,30 +312,29 @@ def of_disputes(
 
     The second line of a doubt, marked as doubtful, is the fact that fell.
     """
-    standing = [(one, {**fallen, "invalid_at": None}) for one, fallen in doubts]
-    told = [cast(Fact, fact) for pair in (*pairs, *standing) for fact in pair]
-    claims = [PageLine(attribute=None, facts=[fact["op"]]) for fact in told]
-    lines = lines_of(Page(id=DISPUTES, lines=claims), {}, {fact["op"]: fact for fact in told})
+    # As if they held: `lines_of` leaves out a fact that fell.
+    revived = [(fact, {**fallen, "invalid_at": None}) for fact, fallen in doubts]
+    facts = [cast(Fact, fact) for pair in (*pairs, *revived) for fact in pair]
+    claims = [PageLine(attribute=None, facts=[fact["op"]]) for fact in facts]
+    lines = lines_of(Page(id=DISPUTES, lines=claims), {}, {fact["op"]: fact for fact in facts})
     fell = range(2 * len(pairs) + 1, len(lines), 2)
-    plain = tuple(
-        line._replace(disputed=False, doubtful=place in fell) for place, line in enumerate(lines)
-    )
-    return [ShownPage(DISPUTES, "", plain)] if plain else []
+    marked = [line._replace(disputed=False, doubtful=n in fell) for n, line in enumerate(lines)]
+    return [ShownPage(DISPUTES, "", tuple(marked))] if marked else []
 
 
 def lines_of(
     page: Page, attributes: Mapping[str, Attribute], facts: Mapping[str, Fact], name: str = ""
 ) -> list[ShownLine]:
-    """The lines of a page whose facts hold. Pure. `facts`: by operation id; `name`: the page's."""
+    """The lines of a page that hold. Pure. `facts`: by operation id; `name`: of the page."""
     lines = (_line(line, attributes, facts, name) for line in page["lines"])
     return [line for line in lines if line is not None]
 
 
 @lru_cache(maxsize=4_096)
 def _says_all(line: str, fact: str, names: tuple[str, ...]) -> bool:
-    """Whether a line says all that a fact does; kept, as each prompt asks for the same lines.
+    """Whether a line says all that a fact does. Cached: each prompt asks about the same lines.
 
-    `names`: what the line need not say, as the heading or its label does.
+    `names`: words that the line need not repeat, because the heading or its label says them.
     """
     return line == fact or repeats(fact, [line], names)
 
@@ -370,7 +370,7 @@ def _line(
 
 
 def _origins(attribute: Attribute | None, holding: Sequence[Fact]) -> tuple[str, ...]:
-    """On whose words a line rests, unless that is its one speaker alone."""
+    """On whose words a line rests; nobody if it rests on its only speaker's alone."""
     people = list(dict.fromkeys(fact["speaker"] for fact in holding if fact["speaker"]))
     named = people if len(people) > 1 else []
     for ground in (*holding, *([attribute] if attribute else [])):
@@ -391,11 +391,9 @@ def borne_out(
     add no fact that is disputed, that may be anybody's words, or that only strangers say.
 
     Args:
-        facts: About the entity or the project.
         profile: Of the entity; None for a project.
         senders: The profiles of all who speak, by sender id.
-        owners: Their ids.
-        known: Facts that contradict them or did, by operation id.
+        known: Facts that contradict `facts`, or did, by operation id.
     """
 
     def counts(fact: Fact, who: str) -> bool:
@@ -409,21 +407,17 @@ def borne_out(
         nobodys = fact["speaker"] is None and "origins" in fact
         return not nobodys and any(counts(fact, who) for who in people)
 
-    is_open = profile is not None and not profile["senders"]
-    return [one for one in facts if is_open or is_borne_out(one)]
+    # Who sends no messages cannot speak for themselves: anybody may say what they are.
+    never_speaks = profile is not None and not profile["senders"]
+    return [fact for fact in facts if never_speaks or is_borne_out(fact)]
 
 
 def page_of(id_: str, attributes: Mapping[str, Attribute], facts: Sequence[Fact]) -> Page | None:
     """The page with the lines that are worth most, within the budget; None without any. Pure.
 
-    The attributes come first, then the facts that no attribute stands on, each the newest first.
-    An attribute in the very words of a fact is shown as that fact.
-    Where not all fit, importance and age decide: two weeks weigh as one point of importance.
-
-    Args:
-        id_: The page's id.
-        attributes: Of the entity.
-        facts: The facts that hold of it.
+    Attributes come first, then facts that are evidence of no attribute; the newest of each first.
+    An attribute in the very words of a fact is shown as that fact. If not all lines fit, importance
+    and age decide: two weeks weigh as much as one point of importance. `facts`: those that hold.
     """
     by_op, said = {fact["op"]: fact for fact in facts}, {fact["text"] for fact in facts}
     lines = [
@@ -435,19 +429,19 @@ def page_of(id_: str, attributes: Mapping[str, Attribute], facts: Sequence[Fact]
     used = {op for line in lines for op in line["facts"]}
     lines += [PageLine(attribute=None, facts=[op]) for op in by_op if op not in used]
     kept, left = list[PageLine](), MOST_TOKENS - _HEADING
-    for line in sorted(lines, key=lambda line: _rank(line, by_op)):
+    for line in sorted(lines, key=lambda line: _worth_key(line, by_op)):
         shown_line = _line(line, attributes, by_op)
         assert shown_line is not None
-        left -= approximate_tokens(_told(shown_line, UTC) + "\n")
+        left -= approximate_tokens(_prompt_line(shown_line, UTC) + "\n")
         if left < 0:
             break
         kept.append(line)
-    kept.sort(key=lambda line: _place(line, by_op))
+    kept.sort(key=lambda line: _shown_key(line, by_op))
     return Page(id=id_, lines=kept) if kept else None
 
 
-def _rank(line: PageLine, facts: Mapping[str, Fact]) -> tuple[float, str, str]:
-    """Sort key: the line that is worth most comes first."""
+def _worth_key(line: PageLine, facts: Mapping[str, Fact]) -> tuple[float, str, str]:
+    """Sort key by which the most valuable line comes first."""
     newest = max(line["facts"], key=lambda op: (facts[op]["valid_from"], op))
     day = datetime.fromisoformat(facts[newest]["valid_from"]).timestamp() / 86_400
     importance = max(facts[op]["importance"] for op in line["facts"])
@@ -455,6 +449,6 @@ def _rank(line: PageLine, facts: Mapping[str, Fact]) -> tuple[float, str, str]:
     return -(importance + lasting + day / _DAYS), newest, line["attribute"] or ""
 
 
-def _place(line: PageLine, facts: Mapping[str, Fact]) -> tuple[bool, float, str]:
+def _shown_key(line: PageLine, facts: Mapping[str, Fact]) -> tuple[bool, float, str]:
     newest = max(datetime.fromisoformat(facts[op]["valid_from"]) for op in line["facts"])
     return line["attribute"] is None, -newest.timestamp(), line["facts"][0]
