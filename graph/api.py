@@ -81,7 +81,7 @@ class AsyncAgent:
 
     def __init__(self, context: AgentContext, streams: Streams) -> None:
         self.context = context
-        """What the use cases take."""
+        """Graph, store, memory, settings and lock, as the use cases take them."""
         self.store = context.store
         """Journal, profiles, links, inbox, nights and audit log."""
         self.resources = context.resources
@@ -276,7 +276,7 @@ class Agents:
     _queues: weakref.WeakValueDictionary[str, asyncio.Lock] = field(
         default_factory=weakref.WeakValueDictionary
     )
-    """Thread -> where the callers of this process wait for their turn."""
+    """By thread: the lock for which the callers of this process queue."""
     streams: Streams = field(default_factory=Streams)
 
     @cached_property
@@ -304,7 +304,7 @@ class Agents:
 
 @asynccontextmanager
 async def _in_turn(queue: asyncio.Lock, lock: Callable[[], WriterLock]) -> AsyncIterator[None]:
-    """Hold the lock; callers of this process wait for it in turn, without a limit."""
+    """Hold the lock. Callers of this process queue for it, without a time limit."""
     async with queue, lock():
         yield
 
@@ -395,9 +395,9 @@ class open_agents:
             embedder=embedder if isinstance(embedder, str) else None,
             embeddings=embedder if isinstance(embedder, Embeddings) else None,
         )
-        if log.isEnabledFor(logging.INFO):  # to name the model is to load it
-            told = models.model_name(model())
-            log.info("model %s, embedder %s, data %s", told, home.embedder, home.name)
+        if log.isEnabledFor(logging.INFO):  # naming the model loads it
+            name = models.model_name(model())
+            log.info("model %s, embedder %s, data %s", name, home.embedder, home.name)
         resources = Resources(
             model=model,
             semantic=home.semantic,
@@ -485,7 +485,7 @@ class open_agent:
         agents = await self._agents.__aenter__()
         agent = agents.agent(self._agent or agents.default_name)
         try:
-            # For entries that a crash left unindexed.
+            # A crash may have left journal entries unindexed.
             await repair(agent.store, agent.resources.semantic, agent.scope)
         except BaseException:
             await self._agents.__aexit__()
@@ -572,7 +572,7 @@ def _chat_model(
 def _configuration(
     data: Path | None, given: Settings | Mapping[str, Any] | Configuration | None
 ) -> Configuration:
-    """What is in force: as given, or found beside the data. Blocking."""
+    """The configuration as given, or as files and variables say. Blocking."""
     if isinstance(given, Configuration):
         return given
     if given is None:

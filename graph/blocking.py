@@ -1,8 +1,8 @@
 """Asynchronous work for blocking callers: an event loop in a thread of its own.
 
 Each blocking agent has a loop of its own. All nodes of a process share another, so that
-`graph.invoke` works as `graph.ainvoke` does, also with a checkpointer that has only sync or async.
-Last come the streams that an agent has to close before it closes.
+`graph.invoke` works as `graph.ainvoke` does, even if the checkpointer has only one of the two.
+`Streams` holds the streams that an agent has to close before it closes.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _DONE = object()
 def spare_collections() -> None:
     """Exempt the objects made so far from garbage collection, and collect others less often.
 
-    A process that serves calls this once it is loaded. Each full collection of a small process
-    takes 100 ms; of 100 agents at once, collections took a twelfth of the processor time.
+    A server calls this once it is loaded. Each full collection of a small process takes 100 ms;
+    with 100 agents at work, collections took a twelfth of the processor time.
     """
     gc.collect()
     gc.freeze()
@@ -59,7 +59,7 @@ class BackgroundLoop:
         self._thread.start()
 
     def open(self, opening: AbstractAsyncContextManager[T]) -> T:
-        """Start the thread and enter `opening` in it; `close` or the process's end leaves it."""
+        """Start the thread and enter `opening`; `close`, or the process's end, leaves `opening`."""
         self.start()
         try:
             entered = self.call(opening.__aenter__())
@@ -80,7 +80,7 @@ class BackgroundLoop:
         opened, self._opened = self._opened, None
         atexit.unregister(self.close)
         try:
-            self.call(self._drain(opened))
+            self.call(self._leave(opened))
         finally:
             self._stop()
 
@@ -112,7 +112,7 @@ class BackgroundLoop:
         finally:
             self._running.discard(task)
 
-    async def _drain(self, opened: AbstractAsyncContextManager[Any]) -> None:
+    async def _leave(self, opened: AbstractAsyncContextManager[Any]) -> None:
         """End the calls, then leave `opened`, which ends the tasks of pools and locks."""
         await self._end_calls()
         await opened.__aexit__(None, None, None)
@@ -160,7 +160,7 @@ class Streams:
         self._begun: dict[asyncio.Event, weakref.ref[AsyncGeneratorType[Any, None]]] = {}
 
     def kept(self, parts: AsyncGenerator[T]) -> AsyncGenerator[T]:
-        """`parts`, registered here from the first part to the end."""
+        """`parts`, among the unfinished streams from the first part to the end."""
         ended = asyncio.Event()
 
         async def read() -> AsyncGenerator[T]:

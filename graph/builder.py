@@ -81,14 +81,14 @@ def run_both_ways(builder: StateGraph[Any, Any, Any, Any], **blocking: Callable[
             branches[name] = _Branch(*branch)
             path = cast(Any, branch.path)
             path.func = _in_shared_loop(path.afunc)
-            # A task and three callbacks for each look at where to go would cost more than the look.
+            # Tracing adds a task and three callbacks to each routing, which cost more than it does.
             path.trace = False
 
 
 class _Written(Mapping[str, Any]):
-    """The state behind a node, as its router sees it: read key by key, for most look at one.
+    """The state after a node, read key by key, because most routers look at a single key.
 
-    LangGraph copies all channels, and merges all that the node wrote once more.
+    LangGraph's own reader copies all channels, and merges all that the node wrote once more.
     """
 
     def __init__(self, read: Any, keys: Sequence[str]) -> None:
@@ -96,8 +96,8 @@ class _Written(Mapping[str, Any]):
 
     def __getitem__(self, key: str) -> Any:
         scratchpad, channels, managed, task = self._read.args
-        one = {key: channels[key]}
-        return self._read.func(scratchpad, one, managed, task, [key], True)[key]
+        channel = {key: channels[key]}
+        return self._read.func(scratchpad, channel, managed, task, [key], True)[key]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._read(list(self._keys), True))
@@ -107,10 +107,11 @@ class _Written(Mapping[str, Any]):
 
 
 class _Branch(BranchSpec):
-    """A branch whose router is asked itself, and not as a runnable with callbacks of its own."""
+    """A branch that calls its router directly, and not as a runnable with callbacks of its own."""
 
     async def _aroute(self, input: Any, config: RunnableConfig, *, reader: Any, writer: Any) -> Any:
         read = config["configurable"]["__pregel_read"]
+        # Another version of LangGraph may read in another way: then its own reader is used.
         known = len(getattr(read, "args", ())) == 4 and "select" in reader.keywords
         state = _Written(read, reader.keywords["select"]) if known else reader(config)
         return self._finish(writer, input, await cast(Any, self.path).afunc(state), config)
@@ -179,10 +180,10 @@ awake = ticking.compile(name="awake")
 
 
 async def tick(state: State, config: RunnableConfig) -> dict[str, Any]:
-    """One tick. Its steps are stored only where it does not end: it asks, fails or is stopped.
+    """One tick. Its steps are stored only if it asks a person, fails or is stopped.
 
-    A tick that ends is stored by the parent, once. One that a crash interrupts begins anew: its
-    event is still in the inbox, and what it wrote has ids that come from the event.
+    The parent stores a tick that ends, once. A tick that a crash interrupts begins anew: its event
+    is still in the inbox, and what it wrote has ids that come from the event.
     """
     # Version 2 streams the values alone: nobody reads the updates.
     with costing():
@@ -234,7 +235,7 @@ sleeping.add_conditional_edges("consolidate", next_in_night, ["consolidate", "ap
 sleeping.add_conditional_edges("apply_operations", next_in_night, [*DREAMING, *ENDING])
 
 for place, step in enumerate(DREAMING[:-1]):
-    # A step may come again, never an earlier one.
+    # A step may be repeated; the night never goes back to an earlier one.
     sleeping.add_conditional_edges(step, next_in_night, [*DREAMING[place:], *ENDING[:2]])
 
 sleeping.add_conditional_edges("extract_facts", after_extraction)

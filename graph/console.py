@@ -85,7 +85,7 @@ class Screen:
     def note(self, text: str) -> None:
         """A line on stderr for people.
 
-        Where both are one terminal it goes through stdout, which keeps it clear of spinners.
+        If stdout is a terminal, too, the line goes there, because stdout keeps it off the spinners.
         """
         where = self.out if self.live and self.err.is_terminal else self.err
         where.print(Text(one_line(text), style="dim"), soft_wrap=not where.is_terminal)
@@ -96,9 +96,9 @@ class Screen:
 
     @contextmanager
     def progress(self) -> Iterator[Callable[[str, int, int | None], None]]:
-        """A bar, if bars may move. It yields a function of the work, the done part and the total.
+        """A bar, if bars may move; yields the function that updates it.
 
-        The total is None while it is unknown.
+        Its arguments: the work in words, how much is done, and the total, None while unknown.
         """
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         bar = Progress(
@@ -213,7 +213,7 @@ def date(at: str) -> str:
 
 
 def here(at: str) -> datetime:
-    """The time in the zone that people see; storage has UTC."""
+    """A stored time, which is UTC, in the zone that people see."""
     return local(at, shown_zone())
 
 
@@ -228,7 +228,7 @@ def moment(at: str) -> str:
 
 
 def day_rule(at: datetime) -> Rule:
-    """A line across the screen with a date, and the zone of the times below it."""
+    """A line across the screen with a date and the zone of the times below the line."""
     named = f"{at:%A} {at.day} {at:%b %Y}"
     return Rule(Text.assemble((named, "bold"), (f" ({at:%Z})", "dim")), align="left", style="dim")
 

@@ -77,14 +77,14 @@ class NightChanges(NamedTuple):
 
     def links(self, relation: str) -> list[Any]:
         """The operations that link two facts by this relation."""
-        found = (one for one in self.of("link") if one["after"]["of"] == "facts")
-        return [one for one in found if one["after"]["relation"] == relation]
+        of_facts = (link for link in self.of("link") if link["after"]["of"] == "facts")
+        return [link for link in of_facts if link["after"]["relation"] == relation]
 
     def related(self, relation: str) -> list[Change]:
         """Both facts of each link by this relation; both stay."""
         return [
-            self.pair(one["target"], one["after"]["other"], one["reason"], stays=True)
-            for one in self.links(relation)
+            self.pair(link["target"], link["after"]["other"], link["reason"], stays=True)
+            for link in self.links(relation)
         ]
 
     def fact(self, op: str) -> Side:
@@ -124,10 +124,9 @@ def taken_back(groups: Sequence[ChangeGroup]) -> str:
 
 
 def _replacements(night: NightChanges, *, joined: bool) -> list[tuple[str, str, str]]:
-    """(fact, its successor, why). `joined`: pairs that say the same; else all others."""
-    duplicates = {
-        frozenset((one["target"], one["after"]["other"])) for one in night.links("duplicates")
-    }
+    """(fact, its successor, why) of pairs that say the same if `joined`, else of all others."""
+    links = night.links("duplicates")
+    duplicates = {frozenset((link["target"], link["after"]["other"])) for link in links}
     found = [
         (change["target"], by, change["reason"])
         for change in night.of("change_fact")
@@ -207,9 +206,9 @@ def _concluded(night: NightChanges) -> ChangeGroup:
 
 def _written(night: NightChanges) -> ChangeGroup:
     changes = [
-        Change(None, Side(one["after"]["content"], id=one["target"]), one["reason"])
-        for one in night.of("add_entry")
-        if not one["after"].get("evidence")
+        Change(None, Side(added["after"]["content"], id=added["target"]), added["reason"])
+        for added in night.of("add_entry")
+        if not added["after"].get("evidence")
     ]
     return ChangeGroup("written", f"Wrote {_entries(len(changes))}", changes)
 
@@ -229,8 +228,8 @@ def _linked(night: NightChanges) -> ChangeGroup:
 
 def _faded(night: NightChanges) -> ChangeGroup:
     changes = [
-        Change(_entry(one["before"]), None, one["reason"], gone=night.applied)
-        for one in night.of("prune_entry")
+        Change(_entry(pruned["before"]), None, pruned["reason"], gone=night.applied)
+        for pruned in night.of("prune_entry")
     ]
     loose = len(list(night.of("unlink")))
     note = f"Removed {counted(loose, 'link')} to memories that are gone." if loose else ""
@@ -257,10 +256,10 @@ def _settled(night: NightChanges) -> ChangeGroup:
     return ChangeGroup("settled", "Settled", [], f"{'; '.join(lines)}." if lines else "")
 
 
-def _mark(one: Any, cited: Collection[str]) -> str:
+def _mark(operation: Any, cited: Collection[str]) -> str:
     """The outcome for an entry. Only an entry that a fact cites was made into facts."""
-    mark = str(one["after"]["consolidation"])
-    if mark == "consolidated" and one["target"] not in cited:
+    mark = str(operation["after"]["consolidation"])
+    if mark == "consolidated" and operation["target"] not in cited:
         return "with nothing to keep"
     return MARKS.get(mark, mark.replace("_", " "))
 

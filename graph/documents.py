@@ -60,17 +60,17 @@ _ORDERS: dict[MemorySort, tuple[Literal["written", "valid_from", "importance"], 
 
 
 class Paging(NamedTuple):
-    """Which items of a list are asked for; routes and pages check what is asked of them."""
+    """Which items of a list are wanted. Routes and pages check the numbers."""
 
     limit: int = 50
     offset: int = 0
 
     def of(self, found: Sequence[T]) -> Listed[T]:
-        """The items of a whole list that are asked for."""
+        """The wanted items of a whole list."""
         return self.listed(found[self.offset : self.offset + self.limit], len(found))
 
     def listed(self, items: Sequence[T], total: int) -> Listed[T]:
-        """The items that are asked for, as a document."""
+        """The wanted items as a document."""
         return Listed(items=list(items), total=total, limit=self.limit, offset=self.offset)
 
 
@@ -87,7 +87,7 @@ FIRST = Paging()
 """The first page of a list."""
 
 _INSIGHTS = {"gte": INSIGHT, "lt": "insight`"}
-"""The ids of insights: a backtick follows the underscore."""
+"""The range of the ids of insights: the backtick is the character after the underscore."""
 
 
 class MemoryLine(BaseModel):
@@ -234,7 +234,7 @@ def _filters(wanted: MemoryFilter) -> dict[str, object]:
 
 
 async def person_names(context: AgentContext, person: str | None) -> tuple[str, ...]:
-    """All names of a person or thing: any of them may stand in a fact."""
+    """All names of a person or thing: a fact may have any of them."""
     if person is None:
         return ()
     profile = await known_profile(context, person)
@@ -362,15 +362,15 @@ async def _entry(context: AgentContext, found: JournalEntry) -> MemoryDetail:
 
 
 async def _replaced(context: AgentContext, fact: Fact) -> list[Fact]:
-    gone = Listing({"kind": "fact", "invalid_at": {"gt": ""}})
-    before: dict[str, list[Fact]] = {}
-    for row in (await context.semantic.listed(context.scope, gone))[0]:
+    superseded = Listing({"kind": "fact", "invalid_at": {"gt": ""}})
+    by_successor: dict[str, list[Fact]] = {}
+    for row in (await context.semantic.listed(context.scope, superseded))[0]:
         earlier = fact_of(row)
-        before.setdefault(earlier["superseded_by"] or "", []).append(earlier)
+        by_successor.setdefault(earlier["superseded_by"] or "", []).append(earlier)
     found: dict[str, Fact] = {}
     waiting = [fact["id"]]
     while waiting:
-        for earlier in before.get(waiting.pop(), []):
+        for earlier in by_successor.get(waiting.pop(), []):
             if earlier["id"] not in found and earlier["id"] != fact["id"]:
                 found[earlier["id"]] = earlier
                 waiting.append(earlier["id"])
@@ -391,7 +391,7 @@ async def _relations(context: AgentContext, id_: str) -> list[Relation]:
 async def _touches(
     context: AgentContext, targets: Set[str], moments: Set[str | None]
 ) -> list[NightTouch]:
-    """What nights did with `targets` at `moments`: a night has one time for all that it does."""
+    """What nights that began at `moments` did with `targets`: a night dates all it does so."""
     found: list[NightTouch] = []
     instants = {datetime.fromisoformat(at) for at in moments if at}
     for record in await night.records(context.store, context.scope):
@@ -411,7 +411,7 @@ async def _touches(
 EntityType = Literal["person", "place", "thing", "unknown"]
 
 NEWEST = Paging(limit=20)
-"""Of the memories about somebody."""
+"""The memories that a person's document shows."""
 
 
 class PersonLine(BaseModel):
@@ -557,7 +557,7 @@ async def tick_detail(context: AgentContext, number: int) -> TickDetail:
 
 
 async def _last_ticks(context: AgentContext) -> list[TickReport]:
-    """The ticks of the last run, whose reports a server keeps only at the next run."""
+    """The ticks of the last run: a server puts their reports into the store at the next run."""
     report: Report = (await context.values()).get("report") or empty_report()
     return report["ticks"]
 
@@ -570,9 +570,9 @@ async def log_page(
     until: datetime | None = None,
     **fields: str | int | None,
 ) -> Listed[AuditEntry]:
-    """A page of the audit log, newest first: what has these fields, None for any; without `until`.
+    """A page of the audit log, newest first: the entries before `until` with these fields.
 
-    The field `origin` is the id of an event or a night.
+    None as a field: any value. The field `origin` is the id of an event or a night.
     """
     asked = {name: value for name, value in fields.items() if value is not None}
     if not (asked or since or until):

@@ -36,7 +36,7 @@ _NEWS = {
     "mode_changes": "mode",
     "notes": "note",
 }
-"""The report's lists in the order of their news, each with the name of its news."""
+"""The lists of a report, in the order in which they are told, and the kind of news in each."""
 
 
 STEP_NAMES = {
@@ -72,15 +72,15 @@ class Listener:
         """A run starts; it may have to wait for another process first."""
         self.report = empty_report()
         self.begun = False
-        """The run has got the lock."""
+        """Whether the run has got the lock."""
         self.mode: Mode | None = None
         """The mode, as far as the run told it."""
         self._known = empty_report()
         """The last report, whose contents are not reported again."""
         self._told = 0
-        """Tool outcomes of the current tick that were passed on."""
+        """How many tool outcomes of the current tick were passed on."""
         self._passed: dict[str, tuple[str, str]] = {}
-        """Answer by id: its text so far, and the part that was passed on."""
+        """By message id: an answer's text so far, and the part that was passed on."""
         self._aside = False
         """Whether the tick reviews the assistant's own work: nothing of it is an answer."""
 
@@ -107,7 +107,7 @@ class Listener:
         """A piece of an answer; pieces with one id belong together."""
 
     def on_work(self, tools: list[str]) -> None:
-        """Now at work: tools by name, or words such as `planning`."""
+        """Work begins: names of tools, or words such as `planning`."""
 
     def on_outcomes(self, outcomes: list[ToolOutcome]) -> None:
         """Tools have run."""
@@ -162,7 +162,7 @@ class Listener:
 
     def _ticked(self, node: str, update: Mapping[str, Any]) -> None:
         if node == "begin_tick":
-            # A tick that waited for a person has passed these on before.
+            # Outcomes from before a tick waited for a person were passed on then.
             self._told = len(update["loop"]["tools"])
         if "context" in update:
             before, context = self._aside, update["context"]
@@ -177,7 +177,7 @@ class Listener:
             answer = update["messages"][-1]
             self._pass_on(answer.id or "", "", str(answer.text).strip())
             calls = getattr(answer, "tool_calls", [])
-            # They run next, unless a person is asked about them first.
+            # The calls run next, unless a person is asked about them first.
             if calls and update["loop"]["next"] == "use_tools":
                 self.on_work([call["name"] for call in calls])
         elif node == "use_tools":
@@ -206,7 +206,7 @@ async def follow(
         version="v2",
         control=control,
     )
-    # Closed here: a listener may fail, as where the reader of its output has left.
+    # Closed here, because a listener may fail, such as when nobody reads its output any more.
     async with aclosing(parts):
         async for part in parts:
             await listener.part(part)

@@ -51,10 +51,7 @@ async def open_saver(home: Installation, *, keep: int = 50) -> AsyncIterator[Sav
 
 @asynccontextmanager
 async def open_store(home: Installation, *, served: bool = False) -> AsyncIterator[BaseStore]:
-    """The store of `home`. Raises as `open_saver`.
-
-    `served`: on a server, whose event loop refuses to read a file.
-    """
+    """The store of `home`. Raises as `open_saver`. `served`: the event loop may read no file."""
     if isinstance(home, DataFolder):
         async with open_file(home.store_db, quick_reads=not served) as file:
             store = CircadianSqliteStore(file)

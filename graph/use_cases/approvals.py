@@ -55,8 +55,8 @@ async def decide(context: AgentContext, question: str, answer: Any) -> Decision:
     The first answer holds; the same answer again changes nothing.
 
     Raises:
-        InputError: no such question waits, another answer was given before, it is no answer, or
-            its arguments do not fit the tool.
+        InputError: no such question waits, another answer was given before, `answer` is malformed,
+            or its arguments do not fit the tool.
     """
     from tools.execution import misfit
     from tools.registry import BUILT_IN, checked_tools

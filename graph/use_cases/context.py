@@ -53,7 +53,7 @@ class AgentContext:
     """One agent of one installation."""
 
     compiled: Callable[[], CompiledStateGraph[Any, Any, Any, Any]] = field(repr=False)
-    """The graph with the installation's checkpointer and store. Whoever only reads needs none."""
+    """Compiles the graph over the checkpointer and the store; reading hardly ever needs it."""
     saver: BaseCheckpointSaver[str]
     store: BaseStore
     resources: Resources
@@ -93,7 +93,7 @@ class AgentContext:
         """`config` with this agent's thread and resources.
 
         Raises:
-            InputError: it names another thread, which is another agent.
+            InputError: `config` names another thread, which is another agent.
         """
         given = dict(config or {})
         named = cast(dict[str, Any], given.get("configurable", {}))
@@ -108,7 +108,7 @@ class AgentContext:
     async def values(self) -> Mapping[str, Any]:
         """The state in the thread's last checkpoint, empty before the first; takes no lock."""
         thread: RunnableConfig = {"configurable": {"thread_id": self.scope.thread}}
-        return _kept(await self.saver.aget_tuple(thread))
+        return _state_in(await self.saver.aget_tuple(thread))
 
     async def snapshot(
         self, config: RunnableConfig | None = None, *, subgraphs: bool = False
@@ -119,26 +119,26 @@ class AgentContext:
     async def standing(self, config: RunnableConfig) -> Standing:
         """The state in the thread's last checkpoint, and what is under way in it.
 
-        Nearly all threads are at rest. Only for others LangGraph has to work out the tasks.
+        Nearly all threads are at rest. LangGraph has to work out the tasks only for the others.
         """
         found = await self.saver.aget_tuple(config)
         channels = found.checkpoint["channel_values"] if found is not None else ()
         if any(channel.startswith(("branch:", "__")) for channel in channels):
             now = await self.graph.aget_state(config)
             return Standing(now.values, now.tasks)
-        return Standing(_kept(found))
+        return Standing(_state_in(found))
 
     async def replace_state(self, values: Mapping[str, Any]) -> None:
-        """Put `values` in place of the thread's; a reducer would merge them."""
+        """Replace the thread's values; without `Overwrite`, a reducer would merge them."""
         from langgraph.types import Overwrite
 
-        whole = {
+        overwriting = {
             key: Overwrite(value) if key in REDUCED_KEYS else value for key, value in values.items()
         }
-        await self.graph.aupdate_state(self.config(), whole, as_node="intake")
+        await self.graph.aupdate_state(self.config(), overwriting, as_node="intake")
 
     async def carry_out(self, begun: BegunCorrection) -> Fact:
-        """Do what a correction says, in session memory as well; returns the new fact."""
+        """Make a correction, in session memory as well; returns the new fact."""
         before = (await self.values()).get("session_memory")
         if before is not None:
             after = session_memory.corrected(before, begun, self.owners)
@@ -150,7 +150,7 @@ class AgentContext:
     async def held(self) -> AsyncIterator[str | None]:
         """Hold the agent, and finish an interrupted correction and an interrupted undo.
 
-        Yields the night that it undid, if any.
+        Yields the id of the night whose undo was finished, if any.
 
         Raises:
             InputError: an import into the agent was interrupted.
@@ -181,13 +181,13 @@ def naming(scope: Scope, name: str | None) -> list[PutOp]:
     return [PutOp(scope.namespace(AGENT), NAME, {"name": name})] if name else []
 
 
-def _kept(found: CheckpointTuple | None) -> dict[str, Any]:
-    kept = found.checkpoint["channel_values"] if found is not None else {}
-    return {key: value for key, value in kept.items() if key in State.__annotations__}
+def _state_in(found: CheckpointTuple | None) -> dict[str, Any]:
+    channels = found.checkpoint["channel_values"] if found is not None else {}
+    return {key: value for key, value in channels.items() if key in State.__annotations__}
 
 
 def is_needless(values: Mapping[str, Any]) -> bool:
-    """Whether a checkpoint need not be stored, because the inbox has what its run goes on with.
+    """Whether a checkpoint need not be stored: after a crash, the inbox has all that is needed.
 
     A run's first checkpoints are needless, unless the run has a request, which only they hold. The
     checkpoint at a tick's end is needless, because `intake` decides at once what follows, and the
@@ -207,7 +207,7 @@ def is_needless(values: Mapping[str, Any]) -> bool:
 
 
 def match_id(given: str, ids: Iterable[str], kind: str) -> str | None:
-    """The id that `given` means, None if there is none. Several are an InputError; see `meant`."""
+    """The id that `given` means, else None. Raises InputError if several fit, and as `meant`."""
     fits = meant(given, ids, kind)
     if len(fits) > 1:
         raise InputError(f"{len(fits)} {kind} have ids that begin with {given}: {first_few(fits)}")
@@ -227,13 +227,13 @@ def meant(given: str, ids: Iterable[str], kind: str) -> list[str]:
     fits = [id_ for id_ in ids if any(rest.startswith(wanted) for rest in rests[id_])]
     first = f"{fits[0].partition('_')[0]}_" if fits else ""
     if wanted and fits and len(wanted.removeprefix(first)) < LEAST_PREFIX:
-        behind = f", {first} not counted" if wanted.startswith(first) else ""
-        raise InputError(f"{wanted!r} is too short for one of the {kind}: {_ENOUGH}{behind}")
+        uncounted = f", {first} not counted" if wanted.startswith(first) else ""
+        raise InputError(f"{wanted!r} is too short for one of the {kind}: {_ENOUGH}{uncounted}")
     return fits if wanted else []
 
 
 def first_few(things: Sequence[str]) -> str:
-    """The first few, and how many more, for an error."""
+    """The first few things, and how many more there are, for an error."""
     more = f" and {len(things) - SHOWN} more" if len(things) > SHOWN else ""
     return ", ".join(things[:SHOWN]) + more
 

@@ -76,7 +76,7 @@ KIND = {"entity": "a person or thing", "fact": "a fact", "entry": "a journal ent
 
 AROUND_IDS = " []()#\u2026"
 LEAST_ID, NEAR = 8, 3
-"""Characters of an id that is not taken for a name; names that are offered in place of one."""
+"""Fewest characters of an id, so that no name is taken for one; most names offered for a name."""
 
 Step = Callable[[str], object]
 """Called with the name of the step that comes next."""
@@ -109,7 +109,7 @@ class Plan(NamedTuple):
     puts: list[PutOp]
     """The changes of the store."""
     before: dict[str, int]
-    """Counts of the forget that this one goes on with: its first parts may be done."""
+    """Counts of the interrupted forget that this forget continues: part of it may be done."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -126,8 +126,8 @@ async def forget(
     The agent is held, as by a run; a dry run takes no lock.
 
     Args:
-        entity: a name, an alias, or the id of a sender, a profile or a journal entry. With an
-            entry go its event and what was made from it; no name is searched for.
+        entity: a name, an alias, or the id of a sender, a profile or a journal entry. An entry
+            goes with its event and what was made from it; no name is searched for.
         dry_run: decide and count; change nothing.
         on_step: called with the name of each step, for a person who waits.
 
@@ -144,15 +144,15 @@ async def forget(
 
 
 async def meant_by(context: AgentContext, name: str) -> ForgetTarget:
-    """Who is so called, else the fact or entry whose id `name` is or begins, as prompts show it."""
+    """The person or thing called `name`, else the fact or entry whose id is or begins with it."""
     bare = name.strip(AROUND_IDS)
     if len(bare) < LEAST_ID or not any(map(str.isdigit, bare)):
         return ForgetTarget("entity", name)
     entries = await journal.since(context.store, context.scope, None)
-    called = {name_key(one["source_entity"] or "") for one in entries}
+    names = {name_key(entry["source_entity"] or "") for entry in entries}
     for who in await entities.everyone(context.store, context.scope):
-        called |= {*map(name_key, (who["name"], *who["aliases"], *who["senders"]))}
-    if name_key(name) in called:
+        names |= {*map(name_key, (who["name"], *who["aliases"], *who["senders"]))}
+    if name_key(name) in names:
         return ForgetTarget("entity", name)
     facts = [one["id"] for one in await context.semantic.all(context.scope)]
     found = match_id(bare, [*facts, *(one["id"] for one in entries)], "memories")
@@ -166,8 +166,8 @@ async def forget_fact(
 ) -> Forgotten:
     """Erase what a fact says: the fact, the same in other texts, its sources, what came of it.
 
-    A source that no other fact needs goes whole; from any other one the sentence goes. Arguments
-    as `forget`; `fact_id` may be an unambiguous beginning.
+    A source that another fact needs loses only the sentence; any other source goes whole.
+    Arguments as `forget`; `fact_id` may be an unambiguous beginning.
 
     Raises:
         InputError: no such fact, or several ids begin so.
@@ -190,16 +190,16 @@ async def would_forget(
     context: AgentContext, wanted: ForgetTarget
 ) -> tuple[Forgotten, list[NightRecord]]:
     """What a forget would change, and the nights that it keeps from being undone or applied."""
-    wanted = await _found(context, wanted)
+    wanted = await _resolved(context, wanted)
     plan = await _plan(context, wanted, None)
     lost = [
-        one
-        for one in plan.rules.nights.values()
-        if one is not None
-        and night.status_of(one) in ("preview", "held", "complete")
-        and not (one.get("forgotten") or one.get("reduced"))
+        record
+        for record in plan.rules.nights.values()
+        if record is not None
+        and night.status_of(record) in ("preview", "held", "complete")
+        and not (record.get("forgotten") or record.get("reduced"))
     ]
-    return _told(wanted, plan, dry_run=True), sorted(lost, key=lambda one: one["started"])
+    return _outcome(wanted, plan, dry_run=True), sorted(lost, key=lambda one: one["started"])
 
 
 async def _forget(
@@ -208,29 +208,29 @@ async def _forget(
     tell = on_step or (lambda step: None)
     if dry_run:
         return (await would_forget(context, wanted))[0]
-    async with context.held():  # an interrupted undo needs what is about to be forgotten
+    async with context.held():  # finishes an interrupted undo while what it restores is there
         finished = await _finish_earlier(context, wanted, tell)
         tell("looking for what goes")
-        await _settle(context)
+        await _settle_inbox(context)
         try:
-            wanted = await _found(context, wanted)
+            wanted = await _resolved(context, wanted)
         except InputError:
             if finished:
-                return _nothing_left(wanted.name)
+                return _empty_outcome(wanted.name)
             raise
         plan = await _plan(context, wanted, None, required=not finished)
         if any(plan.counts.values()):
             await _carry_out(context, wanted, plan, tell)
-        return _told(wanted, plan, dry_run=False)
+        return _outcome(wanted, plan, dry_run=False)
 
 
 async def forget_begun(context: AgentContext) -> None:
-    """Forget the memory that a tick was allowed to. The caller holds the agent."""
+    """Erase the memory that the tool `forget_memory` marked. The caller holds the agent."""
     earlier, residue = await forgetting.left_over(context.store, context.scope)
     if earlier is None and not residue:
         return
     if earlier and earlier.get("kind", "entity") == "entity":
-        return  # A person: only who asked for that goes on with it.
+        return  # An interrupted forget of a person waits until somebody asks for it again.
     try:
         await _finish_earlier(context, ForgetTarget("entity", ""), lambda step: None)
     except MemoryStoreError as error:
@@ -249,7 +249,7 @@ async def forget_agent(context: AgentContext, *, dry_run: bool = False) -> Forgo
         "profiles": await count_items(store, scope.namespace(entities.ENTITIES)),
     }
     other = await count_items(store, scope.namespace()) - counted["journal"] - counted["profiles"]
-    done = _nothing_left(scope.thread, dry_run) | {"counts": {**counted, "other": other}}
+    outcome = _empty_outcome(scope.thread, dry_run) | {"counts": {**counted, "other": other}}
     if not dry_run:
         async with context.lock():
             await context.saver.adelete_thread(scope.thread)
@@ -259,10 +259,10 @@ async def forget_agent(context: AgentContext, *, dry_run: bool = False) -> Forgo
                 await write_batch(store, puts)
             await forgetting.clean(store, forgetting.STORE_TABLES)
             await forgetting.clean(context.saver, forgetting.SAVER_TABLES)
-    return done
+    return outcome
 
 
-async def _found(context: AgentContext, wanted: ForgetTarget) -> ForgetTarget:
+async def _resolved(context: AgentContext, wanted: ForgetTarget) -> ForgetTarget:
     if wanted.kind == "fact":
         return wanted._replace(name=(await find_fact(context, wanted.name))["id"])
     if wanted.kind == "entry":
@@ -271,20 +271,20 @@ async def _found(context: AgentContext, wanted: ForgetTarget) -> ForgetTarget:
 
 
 async def _finish_earlier(context: AgentContext, wanted: ForgetTarget, tell: Step) -> bool:
-    """Finish an interrupted forget. True if it was, or may have been, the one wanted now."""
+    """Finish an interrupted forget. True if it is, or may be, the forget that is wanted now."""
     store, scope = context.store, context.scope
     earlier, residue = await forgetting.left_over(store, scope)
     if earlier is not None:
         tell("going on with a forget that was broken off")
-        await _settle(context)
+        await _settle_inbox(context)
         before = ForgetTarget(earlier.get("kind", "entity"), earlier["entity"])
         plan = await _plan(context, before, earlier, required=False)
         await _carry_out(context, before, plan, tell)
         if before.kind == "entity":
             return wanted.kind == "entity" and name_key(before.name) == name_key(wanted.name)
-        # An id that was erased meanwhile is taken for a name.
-        named = wanted.kind in (before.kind, "entity")
-        return named and bool(meant(wanted.name.strip(AROUND_IDS), [before.name], "memories"))
+        # `meant_by` takes an id for a name once its memory is erased.
+        may_be_id = wanted.kind in (before.kind, "entity")
+        return may_be_id and bool(meant(wanted.name.strip(AROUND_IDS), [before.name], "memories"))
     if residue:
         tell("cleaning the files")
         await _clean(context)
@@ -292,7 +292,7 @@ async def _finish_earlier(context: AgentContext, wanted: ForgetTarget, tell: Ste
     return False
 
 
-async def _settle(context: AgentContext) -> None:
+async def _settle_inbox(context: AgentContext) -> None:
     marks = (await context.snapshot()).values.get("handled")
     if marks:
         await inbox.settle(context.store, context.scope, marks)
@@ -305,7 +305,7 @@ async def _plan(
     *,
     required: bool = True,
 ) -> Plan:
-    """Decide everything. Raises InputError if nothing is known although it is `required`."""
+    """Decide everything. If `required`, raises InputError if nothing would change."""
     store, scope, semantic = context.store, context.scope, context.semantic
     values = dict((await context.snapshot()).values)
     found = await find(
@@ -319,9 +319,8 @@ async def _plan(
     )
     erasure = found.erasure
     after = state_after(values, erasure, found.handled)
-    left = {message.id for message in after.get("messages", [])}
-    messages = values.get("messages", [])
-    cut = frozenset(str(message.id) for message in messages if message.id not in left)
+    messages, staying = values.get("messages", []), {one.id for one in after.get("messages", [])}
+    cut = frozenset(str(message.id) for message in messages if message.id not in staying)
     questions = frozenset(parked["question"]["id"] for parked in dropped(values, erasure))
     informed = informed_ticks(messages, erasure).union(earlier["informed"] if earlier else ())
     at = context.now().isoformat()
@@ -330,10 +329,10 @@ async def _plan(
     plan = Plan(found, values, after, rules, await store_changes(store, scope, rules), before)
     if required and not any(plan.counts.values()):
         near = await names_like(context, wanted.name)
-        meant = f"; there is {', '.join(map(repr, near))}" if near else ""
+        hint = f"; there is {', '.join(map(repr, near))}" if near else ""
         raise NotFoundError(
             f"nothing is known of {wanted.name!r:.80}: no profile, no sender, and no text names it"
-            f"{meant}"
+            f"{hint}"
         )
     return plan
 
@@ -341,18 +340,18 @@ async def _plan(
 async def names_like(context: AgentContext, name: str) -> list[str]:
     """Names of other people and things that share a word with `name`, or are spelt nearly so."""
     profiles = await entities.everyone(context.store, context.scope)
-    named = {name_key(one): one for who in profiles for one in (who["name"], *who["aliases"])}
+    names = {name_key(one): one for who in profiles for one in (who["name"], *who["aliases"])}
     wanted = name_key(name)
-    named.pop(wanted, None)
-    shared = [key for key in named if {*key.split()} & {*wanted.split()}]
-    close = get_close_matches(wanted, named, NEAR)
-    return [named[key] for key in dict.fromkeys([*shared, *close])][:NEAR]
+    names.pop(wanted, None)
+    shared = [key for key in names if {*key.split()} & {*wanted.split()}]
+    close = get_close_matches(wanted, names, NEAR)
+    return [names[key] for key in dict.fromkeys([*shared, *close])][:NEAR]
 
 
 async def _carry_out(context: AgentContext, wanted: ForgetTarget, plan: Plan, tell: Step) -> None:
     store, scope, semantic = context.store, context.scope, context.semantic
     found, erasure = plan.found, plan.found.erasure
-    what: Begun = {
+    begun: Begun = {
         "entity": wanted.name,
         "kind": wanted.kind,
         "said": found.said,
@@ -362,13 +361,13 @@ async def _carry_out(context: AgentContext, wanted: ForgetTarget, plan: Plan, te
         "counts": plan.counts,
     }
     rows = await semantic.run(forgetting.rows_that_hold, semantic, scope, erasure)
-    # Stored first, so that entries which stay are indexed again whatever happens.
+    # Stored before any deletion, so that after a crash these entries are indexed again.
     stale = [
         journal.unindexed(scope, entry)
         for entry in erasure.entries.values()
         if entry and entry["id"] in rows.stale
     ]
-    await forgetting.begin(store, scope, what, stale)
+    await forgetting.begin(store, scope, begun, stale)
     tell(f"facts: {len(erasure.facts)}")
     await forgetting.erase(semantic, scope, erasure.facts, rows.gone)
     staying = [fact for fact in found.facts if fact["id"] not in erasure.facts]
@@ -398,7 +397,7 @@ async def _rewrite_state(context: AgentContext, after: dict[str, Any]) -> None:
 
 
 async def _clean(context: AgentContext) -> None:
-    """Leave nothing of what was deleted on the disk; index again the entries that stay."""
+    """Index the entries that stay again, and remove the bytes of deleted memories from the disk."""
     await index_entries(context.store, context.semantic, context.scope)
     await context.semantic.scrub()
     await forgetting.clean(context.saver, forgetting.SAVER_TABLES)
@@ -406,7 +405,7 @@ async def _clean(context: AgentContext) -> None:
     await forgetting.ended(context.store, context.scope)
 
 
-def _told(wanted: ForgetTarget, plan: Plan, *, dry_run: bool) -> Forgotten:
+def _outcome(wanted: ForgetTarget, plan: Plan, *, dry_run: bool) -> Forgotten:
     erasure = plan.found.erasure
     return {
         "entity": wanted.name,
@@ -418,6 +417,6 @@ def _told(wanted: ForgetTarget, plan: Plan, *, dry_run: bool) -> Forgotten:
     }
 
 
-def _nothing_left(name: str, dry_run: bool = False) -> Forgotten:
-    """An outcome that tells of no texts, as where an interrupted forget was finished just now."""
+def _empty_outcome(name: str, dry_run: bool = False) -> Forgotten:
+    """An outcome without texts and counts, such as after an interrupted forget was finished."""
     return Forgotten(entity=name, names=[], dry_run=dry_run, counts={}, examples=[], memories=[])

@@ -44,8 +44,8 @@ async def recall(
 ) -> list[RecallHit]:
     """What long-term memory holds about `query`, best first, each hit with its score parts.
 
-    `limit`: default the setting recall_limit. With `max_tokens`: as a prompt shows it, as many
-    short lines as fit.
+    `limit`: default the setting recall_limit. `max_tokens`: as many short lines as fit, as a
+    prompt shows them.
     """
     [hits] = await recall_memories(
         [query],
@@ -64,11 +64,11 @@ async def recall(
 async def list_memories(context: AgentContext, query: str | None = None) -> list[dict[str, Any]]:
     """All that recall can find, newest first: facts, superseded ones included, and entries.
 
-    An entry that one of its facts repeats is left out, as recall shows the fact in its place.
+    Left out are entries that a fact made from them repeats: recall shows the fact instead.
 
-    A query keeps what has all of its words, in the text or in the names of speaker and entities.
-    Each is `{id, kind, text, score, sources, at}` as from recall (`score` is None: nothing is
-    ranked), plus the other fields of its record. Nothing counts as an access.
+    With a `query`, only memories that have all its words, in the text or in the names of speaker
+    and entities. A memory is `{id, kind, text, score, sources, at}` as from recall (`score` is
+    None: nothing is ranked), plus the other fields of its record. Nothing counts as an access.
 
     Raises:
         MemoryStoreError: semantic memory cannot be read.
@@ -76,7 +76,7 @@ async def list_memories(context: AgentContext, query: str | None = None) -> list
     facts = await context.semantic.all(context.scope)
     entries = await journal.since(context.store, context.scope, None)
     said = {one["id"]: set(terms(one["content"])) for one in entries}
-    # A fact that was made from such an entry has every word of it.
+    # Entries of which a fact made from them has every word.
     repeated = {
         source
         for fact in facts
@@ -118,17 +118,16 @@ async def correct(context: AgentContext, fact_id: str, text: str, by: str | None
     """Supersede a fact with `text`, as said by `by` (default the owner); returns the new fact.
 
     The old fact keeps its record. What was said goes into the journal, and the new fact cites it.
-    The agent is held, as by a run; one that is broken off is finished by whoever holds it next.
+    The agent is held, as by a run. Whoever holds it next finishes an interrupted correction.
     Idempotent: the same correction is made once, and a text that holds already changes nothing.
 
     Args:
         fact_id: the fact's id, or an unambiguous beginning of it.
         text: what is true, as `by` would say it: "I moved to Oslo".
-        by: who says so.
 
     Raises:
-        InputError: no such fact, one that is superseded (the error names its successor), no
-            text, a text about the assistant itself, or one in the first person of another's fact.
+        InputError: no such fact, a superseded fact (the error names its successor), no text, a
+            text about the assistant, or one in the first person for a fact of somebody else.
         BusyError: another process holds the agent.
         ModelError: the embedder gave no vector.
     """
@@ -173,7 +172,7 @@ def checked_correction(old: Fact, text: str, by: str) -> tuple[str, str]:
 
 
 def likely_speaker(old: Fact, said: str, owner: str) -> str:
-    """Who says a correction of `old` if nobody is named: its speaker, of themselves; or `owner`."""
+    """Who says a correction if nobody is named: the fact's speaker, of themselves, or `owner`."""
     return (old["speaker"] or owner) if _own_words_of_another(old, said, owner) else owner
 
 
@@ -256,7 +255,7 @@ async def embed_in_batches(
 ) -> tuple[int, int]:
     """Embed all memories without a vector of the current embedder, of one agent or of all.
 
-    Returns how many got one, and how many have none, as others wrote them meanwhile.
+    Returns how many got a vector, and how many still have none because others wrote meanwhile.
     """
     done, left = 0, await memory.count_unembedded(scope)
     progress(done, left)
@@ -278,7 +277,7 @@ class Reindexing(NamedTuple):
     embedded: int
     """Memories that got a vector now."""
     left: int
-    """Memories still without one, as others wrote them meanwhile."""
+    """Memories still without a vector, because others wrote them meanwhile."""
 
 
 async def reindex(
@@ -303,21 +302,21 @@ async def reindex(
     if deployment is None:
         deployment = (await asyncio.to_thread(configured, data)).deployment
     undecided = deployment.model_copy(update={"embedder": None, "offline": False})
-    as_recorded = partial(open_installation, undecided, data=data)
-    changed = partial(
-        as_recorded,
+    open_as_recorded = partial(open_installation, undecided, data=data)
+    open_changed = partial(
+        open_as_recorded,
         embedder=embedder if isinstance(embedder, str) else None,
         embeddings=embedder if isinstance(embedder, Embeddings) else None,
         change=embedder is not None,
     )
     try:
-        recorded = await asyncio.to_thread(as_recorded)
+        recorded = await asyncio.to_thread(open_as_recorded)
         was: str | None = recorded.embedder
-    except FolderError:  # An object from Python cannot be loaded by its name: record the new one.
-        recorded, was = await asyncio.to_thread(changed), None
+    except FolderError:  # The recorded embedder was an object: no name can load it again.
+        recorded, was = await asyncio.to_thread(open_changed), None
     try:
         async with recorded.server_lock(timeout=deployment.lock_timeout, alone=True):
-            home = await asyncio.to_thread(changed)
+            home = await asyncio.to_thread(open_changed)
             try:
                 embedded, left = await embed_in_batches(home.semantic, progress)
             finally:
@@ -392,8 +391,8 @@ async def import_memory(
 
     Every line is checked before anything is written. The same lines a second time change nothing,
     or finish an import of them that was interrupted; until then nothing runs.
-    `lines` are read several times: a list, or `FileLines`. `admit` is told how many lines of each
-    kind an import brings before it begins, and may refuse it with an error of its own.
+    `lines` are read several times: a list, or `FileLines`. Before an import begins, `admit` gets
+    the number of lines of each kind, and may refuse the import with an error of its own.
 
     Raises:
         InputError: a line is wrong (with its number), the file is cut, the agent is not empty,
@@ -406,10 +405,10 @@ async def import_memory(
     imported: Imported = {"records": total, "counts": checked.counts, "already": False}
     async with context.lock():
         store, scope, semantic = context.store, context.scope, context.semantic
-        before = await transfer.begun(store, scope, checked.digest)
-        if before:
+        done_before = await transfer.begun(store, scope, checked.digest)
+        if done_before:
             return {**imported, "already": True}
-        if before is None:
+        if done_before is None:  # False: the import was interrupted, and goes on
             admit(checked.counts)
             if at_rest((await context.snapshot()).values):
                 raise InputError(transfer.NOT_EMPTY)
@@ -422,6 +421,6 @@ async def import_memory(
         await transfer.mark(store, scope, checked.digest, done=True)
         await night.finish(store, semantic, scope)
         await index_entries(store, semantic, scope)
-        # Until a fact is embedded, recall finds it by its words alone; `reindex` goes on with it.
+        # Until a fact is embedded, recall finds it by its words alone; `reindex` can finish this.
         await embed_in_batches(semantic, partial(progress, "vectors"), scope)
     return imported

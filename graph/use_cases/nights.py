@@ -141,7 +141,7 @@ class NightLine(TypedDict):
     stopped: str | None
     """Why it ended before everything was done; the next night takes the rest."""
     left: int
-    """Journal entries that it could not settle, and that wait for the next night."""
+    """Journal entries that it could not settle; they wait for the next night."""
     operations: int
     llm_calls: int
     tokens: int
@@ -273,11 +273,11 @@ async def _check_applicable(context: AgentContext, record: NightRecord) -> None:
     other = await night.unfinished(context.store, context.scope)
     if other is not None and other["id"] != name:
         raise _not_ended(other)
-    go = f"; discard it with `circadian night {name} --discard`, and sleep again"
+    advice = f"; discard it with `circadian night {name} --discard`, and sleep again"
     if record.get("forgotten"):
-        raise ConflictError(f"a forget took something out of {name}{go}")
+        raise ConflictError(f"a forget took something out of {name}{advice}")
     if record.get("reduced"):
-        raise ConflictError(f"{name} is too old: its operations are no longer kept{go}")
+        raise ConflictError(f"{name} is too old: its operations are no longer kept{advice}")
     plans = await night.plans_of(context.store, context.scope, name)
     waiting = [
         operation
@@ -290,17 +290,18 @@ async def _check_applicable(context: AgentContext, record: NightRecord) -> None:
     )
     if changed:
         what = await _in_words(context, changed, waiting)
-        raise ConflictError(f"memory has changed since {name}: {what}{go}")
+        raise ConflictError(f"memory has changed since {name}: {what}{advice}")
     messages = (await context.snapshot()).values.get("messages", [])
     ids = [str(message.id) for message in messages]
-    # A preview would replace these messages by a summary.
+    # Applying a preview replaces the messages of its cut by a summary: they must still come first.
     cuts = [plan for plan in plans if plan["step"] == "compact" and plan["operations"]]
     if record["dry_run"] and any(ids[: len(cut["inputs"])] != cut["inputs"] for cut in cuts):
-        raise ConflictError(f"the conversation was compacted since {name}{go}")
+        raise ConflictError(f"the conversation was compacted since {name}{advice}")
 
 
 async def _approve(context: AgentContext, record: NightRecord) -> None:
     """Mark the night as approved; from then on any run continues it."""
+    # A preview has applied nothing: its phases only ran.
     applied_phases = [] if record["dry_run"] else record["applied"]
     approved: NightRecord = {
         **record,
@@ -352,7 +353,7 @@ async def undo_night(context: AgentContext, name: str) -> NightReport:
     """
     found = await find_night(context, name)
     store, scope, semantic = context.store, context.scope, context.semantic
-    async with context.held():  # which finishes an interrupted undo, of this night or another
+    async with context.held():  # finishes an interrupted undo, of this night or another
         record = await find_night(context, found["id"])
         if status_of(record) != "undone":
             plans = await night.plans_of(store, scope, record["id"])
@@ -393,8 +394,8 @@ async def _check_undoable(
     if record.get("reduced"):
         kept = f"the newest {context.settings.nights_kept} (nights_kept)"
         raise ConflictError(f"{name} can no longer be undone: of nights only {kept} can be")
-    ops = [done_op["target"] for done_op in done if done_op["kind"].endswith("_fact")]
-    facts = await context.semantic.by_op(context.scope, list(dict.fromkeys(ops)))
+    targets = [operation["target"] for operation in done if operation["kind"].endswith("_fact")]
+    facts = await context.semantic.by_op(context.scope, list(dict.fromkeys(targets)))
     ids = {op: fact["id"] for op, fact in facts.items()}
     records = await night.records(context.store, context.scope)
     names = [record["id"] for record in records]
@@ -406,8 +407,8 @@ async def _check_undoable(
         later.append((other["id"], applied(other, plans)))
     if built := built_on(done, later, ids):
         on = [f"{other} on {await _in_words(context, what, done)}" for other, what in built.items()]
-        first = f"`circadian undo {list(built)[-1]}` comes first"
-        raise ConflictError(f"a later night built on {name}: {'; '.join(on)}; {first}")
+        advice = f"`circadian undo {list(built)[-1]}` comes first"
+        raise ConflictError(f"a later night built on {name}: {'; '.join(on)}; {advice}")
     changed = await undo_conflicts(
         inverse(done), store=context.store, semantic=context.semantic, scope=context.scope
     )

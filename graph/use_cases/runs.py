@@ -58,9 +58,9 @@ async def run(
     """Run until nothing is pending; return `messages`, `mode`, `report` and `reply`.
 
     New input is in the inbox before anything else happens. Work that an earlier run left
-    unfinished is done first; the report covers it. `reply` answers this input, also where another
-    run took it; None where nothing does. The last of `messages` is that answer, or what was said
-    and is not answered. `options` go to LangGraph; `version="v2"` gives its `GraphOutput`.
+    unfinished is done first; the report covers it. `reply` is the answer to this input, also if
+    another run gave it; None if there is none. The last of `messages` is that answer, or else the
+    unanswered input. `options` go to LangGraph; `version="v2"` gives its `GraphOutput`.
 
     Args:
         raise_on_failure: False returns the report of a run in which a tick or a night failed.
@@ -76,17 +76,17 @@ async def run(
         accepted = await accept(context, input)
     try:
         async with prepare(context, config, options) as run_config:
-            now = await context.standing(run_config)
-            output = await _output_of_another_run(context, accepted, now)
+            standing = await context.standing(run_config)
+            output = await _output_of_another_run(context, accepted, standing)
             if output is None:
-                async with aclosing(_resume(context, run_config, options, now)) as earlier:
+                async with aclosing(_resume(context, run_config, options, standing)) as earlier:
                     async for _ in earlier:
                         pass
                 with telemetry.invoke_agent(context.scope.thread):
                     output = await context.graph.ainvoke(accepted.input, run_config, **options)
     except BusyError:
-        now = await context.standing(context.config())
-        if (output := await _output_of_another_run(context, accepted, now)) is None:
+        standing = await context.standing(context.config())
+        if (output := await _output_of_another_run(context, accepted, standing)) is None:
             raise
     given, report = await _replying(context, accepted, output, options)
     if raise_on_failure:
@@ -103,7 +103,7 @@ async def stream(
     raise_on_failure: bool = True,
     **options: Any,
 ) -> AsyncGenerator[Any]:
-    """As `run`, yielding LangGraph's stream. The next run resumes one that was left early.
+    """As `run`, yielding LangGraph's stream. The next run resumes a run that was left early.
 
     At the top level `messages` gives the words of the reply to this input alone, and `values` keeps
     the messages that wait. A failure is raised at the end, after everything was yielded.
@@ -111,39 +111,39 @@ async def stream(
     options = _graph_options(context, options)
     with accepting():
         accepted = await accept(context, input)
-    shown = CallerStream(options, accepted.asked)
-    options = shown.options
-    # Closed here and not by the garbage collector: no step may outlive the lock.
+    caller = CallerStream(options, accepted.asked)
+    options = caller.options
     try:
         async with prepare(context, config, options) as run_config:
-            now = await context.standing(run_config)
-            output = await _output_of_another_run(context, accepted, now)
+            standing = await context.standing(run_config)
+            output = await _output_of_another_run(context, accepted, standing)
             if output is None:
-                parts = _run_parts(context, accepted, run_config, options, now)
+                parts = _resumed_and_new_parts(context, accepted, run_config, options, standing)
+                # Closed here and not by the garbage collector: no step may outlive the lock.
                 async with aclosing(parts):
                     async for part in parts:
-                        for own in shown.of(part):
-                            yield own
+                        for shown in caller.of(part):
+                            yield shown
                 if raise_on_failure:
                     values = (await context.graph.aget_state(run_config)).values
                     check_failures(values.get("report"), accepted.asked)
     except BusyError:
-        now = await context.standing(context.config())
-        if (output := await _output_of_another_run(context, accepted, now)) is None:
+        standing = await context.standing(context.config())
+        if (output := await _output_of_another_run(context, accepted, standing)) is None:
             raise
     if output is not None:
-        for own in shown.late(await _with_reply(context, accepted, output)):
-            yield own
+        for shown in caller.late(await _with_reply(context, accepted, output)):
+            yield shown
 
 
-async def _run_parts(
+async def _resumed_and_new_parts(
     context: AgentContext,
     accepted: PostedInput,
     run_config: RunnableConfig,
     options: Mapping[str, Any],
-    now: Standing,
+    standing: Standing,
 ) -> AsyncGenerator[Any]:
-    async with aclosing(_resume(context, run_config, options, now)) as earlier:
+    async with aclosing(_resume(context, run_config, options, standing)) as earlier:
         async for part in earlier:
             yield part
     async with aclosing(_parts(context, accepted.input, run_config, options)) as parts:
@@ -154,20 +154,19 @@ async def _run_parts(
 def check_failures(report: Report | None, asked: Collection[str] = ()) -> None:
     """Raise the error of a run in which something failed, with the report.
 
-    The failure of another caller's event is not raised to one whose own events (`asked`) all have
-    their ticks.
+    If all events of the caller (`asked`) have their ticks, failures of other events are left out.
     """
     failures = report["failures"] if report else []
     if report and asked and {*asked} <= {tick["event_id"] for tick in report["ticks"]}:
         failures = [one for one in failures if one["event_id"] is None or one["event_id"] in asked]
     if not failures:
         return
-    error = failed(failures[0].get("kind", ""), "; ".join(_told(one) for one in failures))
+    error = failed(failures[0].get("kind", ""), "; ".join(_failure_text(one) for one in failures))
     error.report = report
     raise error
 
 
-def _told(failure: FailureReport) -> str:
+def _failure_text(failure: FailureReport) -> str:
     if failure["event_id"] is None:
         return failure["error"]
     waits = "was set aside" if failure["set_aside"] else "waits in the inbox"
@@ -175,17 +174,17 @@ def _told(failure: FailureReport) -> str:
 
 
 async def _output_of_another_run(
-    context: AgentContext, accepted: PostedInput, now: Standing
+    context: AgentContext, accepted: PostedInput, standing: Standing
 ) -> dict[str, Any] | None:
-    """The output where another run handled all of this input and nothing else waits, else None."""
+    """The output if another run handled all of this input and nothing else waits, else None."""
     if not accepted.fresh or accepted.fresh != accepted.asked.keys() or accepted.request:
         return None
-    found = [await _tick_in(now.values, context, id_) for id_ in accepted.asked]
-    if not all(found) or any(not task.interrupts for task in now.tasks):
+    found = [await _tick_in(standing.values, context, id_) for id_ in accepted.asked]
+    if not all(found) or any(not task.interrupts for task in standing.tasks):
         return None
-    if await inbox.waiting(context.store, context.scope, now.values["handled"]):
+    if await inbox.waiting(context.store, context.scope, standing.values["handled"]):
         return None
-    return {**now.values, "report": empty_report()}
+    return {**standing.values, "report": empty_report()}
 
 
 async def _replying(
@@ -193,7 +192,7 @@ async def _replying(
 ) -> tuple[Any, Report | None]:
     """The output with the reply, in LangGraph's form, and the report.
 
-    With a `stream_mode` or `output_keys` of the caller's it is what they asked for.
+    With a `stream_mode` or `output_keys` of the caller's, the output is left as it is.
     """
     from langgraph.types import GraphOutput
 
@@ -210,40 +209,40 @@ async def _replying(
 async def _with_reply(
     context: AgentContext, accepted: PostedInput, output: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The output with the reply to this input, and with no other answer as its last message.
+    """The output with the reply to this input, and without the messages after it.
 
-    The report has the ticks on this input, also where another run handled it.
+    The report has the ticks on this input, also if another run handled it.
     """
     messages, asked = list(output.get("messages") or []), accepted.asked
     if not asked:
         return {**output, "reply": None}
     report: Report = output["report"]
-    # Of some events the report says nothing: other runs had their ticks.
-    settled = {one["event_id"] for one in (*report["failures"], *report["questions"])}
-    settled |= {one["event_id"] for one in (*report["ticks"], *report["ignored"])}
-    settled.update(report["context_only"])
-    missing = [await tick_of(context, id_) for id_ in asked if id_ not in settled]
-    found = [tick for tick in missing if tick is not None]
-    ticks = {one["event_id"]: one for one in (*found, *report["ticks"])}
-    added = [one for one in found if one["event_id"] in accepted.fresh]
-    others = {one["event_id"] for one in added}
+    reported = {one["event_id"] for one in (*report["failures"], *report["questions"])}
+    reported |= {one["event_id"] for one in (*report["ticks"], *report["ignored"])}
+    reported.update(report["context_only"])
+    # Events that the report does not mention had their ticks in other runs.
+    sought = [await tick_of(context, id_) for id_ in asked if id_ not in reported]
+    elsewhere = [tick for tick in sought if tick is not None]
+    ticks = {tick["event_id"]: tick for tick in (*elsewhere, *report["ticks"])}
+    added = [tick for tick in elsewhere if tick["event_id"] in accepted.fresh]
+    added_ids = {tick["event_id"] for tick in added}
     report = {
         **report,
         "ticks": [*added, *report["ticks"]],
-        "skipped": [id_ for id_ in report["skipped"] if id_ not in others],
+        "skipped": [id_ for id_ in report["skipped"] if id_ not in added_ids],
     }
     last = next((ticks[id_] for id_ in reversed(asked) if id_ in ticks), None)
-    told_in = ticks_of(messages)
-    if last is None or last["tick"] not in told_in:
+    tick_numbers = ticks_of(messages)
+    if last is None or last["tick"] not in tick_numbers:
         known = {message.id for message in messages}
-        messages += [one for id_, one in asked.items() if id_ not in known]
+        messages += [message for id_, message in asked.items() if id_ not in known]
         return {**output, "report": report, "messages": messages, "reply": None}
-    end = len(messages) - told_in[::-1].index(last["tick"])
+    end = len(messages) - tick_numbers[::-1].index(last["tick"])
     return {**output, "report": report, "messages": messages[:end], "reply": last["reply"]}
 
 
 async def tick_of(context: AgentContext, event_id: str) -> TickReport | None:
-    """The tick on an event, of whatever run; None if it has none, or none that is kept still."""
+    """The report on an event's tick, in any run; None if there is none, or it is no longer kept."""
     return await _tick_in(await context.values(), context, event_id)
 
 
@@ -276,17 +275,17 @@ async def accept(context: AgentContext, input: Input) -> PostedInput:
     if isinstance(input, Command):
         answer = _answer_to_current(input, await context.snapshot())
         return PostedInput(answer, {}, frozenset(), None)
-    given = _checked(input)
-    messages = await _messages(context, given.get("messages") or [])
+    given = _checked_input(input)
+    messages = await _checked_messages(context, given.get("messages") or [])
     now = context.now()
-    said = [
+    spoken = [
         with_kind(valid_event(event), message)
         for message in messages
         if (event := event_of(message, owner=context.owner, now=now))["text"].strip()
     ]
-    events = [_event(context, raw) for raw in given.get("events") or []]
+    events = [_checked_event(context, raw) for raw in given.get("events") or []]
     also = naming(context.scope, context.name)
-    posted = await inbox.post(context.store, context.scope, [*said, *events], now=now, also=also)
+    posted = await inbox.post(context.store, context.scope, [*spoken, *events], now=now, also=also)
     request = given.get("request")
     if request == "stop":
         await ask_for_stop(context.store, context.scope, at=now, by=context.scope.user)
@@ -307,7 +306,7 @@ async def post(
         InputError: an event is malformed; none was taken.
     """
     given = [events] if isinstance(events, Mapping) else list(events)
-    complete = [_event(context, raw) for raw in given]
+    complete = [_checked_event(context, raw) for raw in given]
     now, also = context.now(), naming(context.scope, context.name)
     return await inbox.post(context.store, context.scope, complete, now=now, also=also)
 
@@ -326,16 +325,17 @@ async def withdraw(context: AgentContext, event_id: str) -> InboxItem:
     """Take an event that waits, or was set aside, out of the inbox; returns it.
 
     Raises:
-        NotFoundError: no such event waits; one whose tick the state contains does not.
-        InputError: its tick waits for an answer, and would go on all the same.
+        NotFoundError: no such event waits. An event whose tick the state contains waits no longer.
+        InputError: its tick waits for a person's answer, and would go on without the event.
         BusyError: another process holds the agent.
     """
     async with context.held():
         values = (await context.snapshot()).values
         await inbox.settle(context.store, context.scope, values.get("handled") or [])
-        for one in values.get("parked") or []:
-            if one["event"] and one["event"]["id"] == event_id:
-                raise InputError(f"{one['question']['id']} is about {event_id!r}: refuse it first")
+        for parked in values.get("parked") or []:
+            event, question = parked["event"], parked["question"]["id"]
+            if event and event["id"] == event_id:
+                raise InputError(f"{question} is about {event_id!r}: refuse it first")
         return await inbox.withdraw(context.store, context.scope, event_id)
 
 
@@ -350,9 +350,9 @@ async def prepare(
         run_config = context.config(config)
         run_config["configurable"][UNDONE] = undone
         run_config.setdefault("recursion_limit", MOST_STEPS)
-        held = HeldCheckpoints(is_needless)
+        checkpoints = HeldCheckpoints(is_needless)
         if options["durability"] == "sync":
-            run_config["configurable"][HELD] = held
+            run_config["configurable"][HELD] = checkpoints
         try:
             yield run_config
         except GraphRecursionError as error:
@@ -360,19 +360,22 @@ async def prepare(
                 f"the run ended at its limit of {run_config['recursion_limit']} steps; nothing is "
                 "lost: run again, and it goes on"
             ) from error
-        if held.stored:
-            await inbox.settled(context.store, context.scope, held.stored, held.stored["handled"])
+        if stored := checkpoints.stored:
+            await inbox.settled(context.store, context.scope, stored, stored["handled"])
         await forget_begun(context)
 
 
 async def _resume(
-    context: AgentContext, run_config: RunnableConfig, options: Mapping[str, Any], now: Standing
+    context: AgentContext,
+    run_config: RunnableConfig,
+    options: Mapping[str, Any],
+    standing: Standing,
 ) -> AsyncGenerator[Any]:
-    """Finish an unfinished run. It has tasks; its `next` can be empty while work waits.
+    """Finish an unfinished run: a thread with tasks, though its `next` may be empty.
 
-    Its report goes into `run_config`, so that the run that follows extends it.
+    The report goes into `run_config`, so that the next run extends it.
     """
-    tasks = now.tasks
+    tasks = standing.tasks
     if not tasks or any(task.interrupts for task in tasks):
         return
     log.info("resuming the unfinished run at %s", ", ".join(task.name for task in tasks))
@@ -402,7 +405,7 @@ def _graph_options(context: AgentContext, options: Mapping[str, Any]) -> dict[st
     return {"durability": "sync", **options, "context": settings}
 
 
-def _checked(given: Any) -> dict[str, Any]:
+def _checked_input(given: Any) -> dict[str, Any]:
     """The input as an object of known keys. Raises InputError with an example."""
     if given is not None and not isinstance(given, Mapping):
         raise InputError(f"{EXAMPLE}; got {given!r:.80}")
@@ -421,13 +424,13 @@ def _checked(given: Any) -> dict[str, Any]:
     return taken
 
 
-def _answer_to_current(command: Command[Any], now: StateSnapshot) -> Command[Any]:
+def _answer_to_current(command: Command[Any], snapshot: StateSnapshot) -> Command[Any]:
     """Bind an answer to the question that waits now, so that no later question takes it."""
     if command.resume is None:
         if not command.update and not command.goto:
             raise InputError("the command is empty: give it a `resume`, an `update` or a `goto`")
         return command
-    waiting = [interrupt.id for task in now.tasks for interrupt in task.interrupts]
+    waiting = [interrupt.id for task in snapshot.tasks for interrupt in task.interrupts]
     if not waiting:
         raise InputError("no question stands to be answered; approve or refuse it by id")
     if isinstance(command.resume, dict) and command.resume.keys() & set(waiting):
@@ -435,7 +438,7 @@ def _answer_to_current(command: Command[Any], now: StateSnapshot) -> Command[Any
     return replace(command, resume={waiting[0]: command.resume})
 
 
-async def _messages(context: AgentContext, given: Any) -> list[HumanMessage]:
+async def _checked_messages(context: AgentContext, given: Any) -> list[HumanMessage]:
     """The input's messages, each with an id. Raises InputError for the id of an answer."""
     messages = cast(list[HumanMessage], as_messages(given))
     for message in messages:
@@ -455,7 +458,7 @@ async def _messages(context: AgentContext, given: Any) -> list[HumanMessage]:
     ]
 
 
-def _event(context: AgentContext, raw: Any) -> Event:
+def _checked_event(context: AgentContext, raw: Any) -> Event:
     if not isinstance(raw, Mapping):
         raise InputError(f"an event must be an object with a text; got {raw!r:.80}")
     now = context.now()
@@ -477,14 +480,15 @@ class CallerStream:
         self._version = options.get("version", "v1")
         self._options, self._asked = dict(options), asked
         self._nested = bool(options.get("subgraphs"))
-        self._words = "messages" in self._modes and not self._nested
+        self._reply_alone = "messages" in self._modes and not self._nested
+        """Whether `messages` gives the reply alone; to find it takes subgraphs and updates."""
         self._mine = not asked
         """Whether the tick in hand is on the caller's input."""
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options with which LangGraph has to be called."""
-        if not self._words:
+        """The options for LangGraph."""
+        if not self._reply_alone:
             return self._options
         modes = list(dict.fromkeys([*self._modes, "updates"]))
         return {**self._options, "stream_mode": modes, "subgraphs": True}
@@ -493,7 +497,7 @@ class CallerStream:
         """The part as the caller gets it; nothing if it is not for them."""
         namespace, mode, data = self._read(part)
         more = part if self._version == "v2" else {}
-        if not self._words:
+        if not self._reply_alone:
             yield self._shaped(namespace, mode, data, more)
             return
         if mode == "updates" and not namespace:
@@ -505,19 +509,20 @@ class CallerStream:
             yield self._shaped((), mode, data, more)
 
     def late(self, output: Mapping[str, Any]) -> Iterator[Any]:
-        """The parts of a run that another caller's run made needless."""
+        """The parts for a caller whose input another run handled: the replies, or the output."""
         if self._nested:
             return
         ticks: Sequence[TickReport] = output["report"]["ticks"]
         for mode in self._modes:
             if mode == "messages":
-                for tick in (one for one in ticks if one["reply"]):
+                for tick in (tick for tick in ticks if tick["reply"]):
                     said = AIMessageChunk(content=tick["reply"], id=f"reply_{tick['tick']}")
                     yield self._shaped((), mode, (said, {"langgraph_node": "act"}), {})
             elif mode == "values":
                 yield self._shaped((), mode, dict(output), {})
 
     def _follow(self, update: Any) -> None:
+        """Note whose tick begins, if `intake` wrote this update."""
         taken = update.get("intake") if isinstance(update, Mapping) else None
         if not isinstance(taken, Mapping) or taken.get("turn") != "tick":
             return
@@ -528,9 +533,10 @@ class CallerStream:
             self._mine = event is None or not is_reflection(event)
 
     def _read(self, part: Any) -> tuple[tuple[str, ...], str, Any]:
+        """Namespace, mode and data. Version 1 leaves out what the caller's options determine."""
         if self._version == "v2":
             return tuple(part["ns"]), part["type"], part["data"]
-        if self._words:
+        if self._reply_alone:
             namespace, mode, data = part
             return namespace, mode, data
         namespace = part[0] if self._nested else ()

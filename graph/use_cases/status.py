@@ -1,4 +1,4 @@
-"""The agent at a glance, and its own prompt with the versions before."""
+"""The agent at a glance; its own prompt with earlier versions; what is unfinished or lost."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from memory.storage import count_items, list_items, namespaces_below
 from memory.text import approximate_tokens, calibrated
 
 SAMPLE = 20
-"""Facts that are looked for, to tell that facts.db goes with store.db."""
+"""Facts that are looked up, to see whether facts.db belongs to store.db."""
 
 
 async def prompt_of(context: AgentContext) -> AssistantPrompt:
@@ -78,7 +78,7 @@ async def rollback(context: AgentContext, version: int) -> AssistantPrompt:
 async def briefing(context: AgentContext, reader: str | None = None) -> Briefing | None:
     """What changed, is open, comes up and waits after the newest night; None before the first.
 
-    It holds an owner's private words: no other `reader` gets it. None: an owner reads.
+    A briefing holds an owner's private words: no other `reader` gets one. None: an owner reads.
     """
     if reader is not None and reader not in context.owners:
         return None
@@ -113,7 +113,7 @@ class Holdings(TypedDict):
     unembedded: NotRequired[int]
     """Memories without a vector, which recall finds by their words alone; left out if none."""
     links: NotRequired[int]
-    """No index counts them; an overview leaves them out."""
+    """An overview leaves them out, because no index counts them."""
 
 
 class SetAside(TypedDict):
@@ -140,8 +140,7 @@ class SpendingState(TypedDict):
     over: str | None
     """Which limit is reached."""
     next_look: str | None
-    """When `circadian run` looks at the goals again, if nothing happens; None: at once, or it has
-    none."""
+    """When `circadian run` next looks at the goals, if nothing happens; None: at once or never."""
 
 
 class Status(TypedDict):
@@ -167,7 +166,7 @@ class Status(TypedDict):
     briefing: NotRequired[Briefing | None]
     memory: Holdings
     cumulative_importance: NotRequired[int]
-    """Counted from the whole journal; an overview leaves it out."""
+    """An overview leaves it out, because the whole journal is read for it."""
 
 
 async def status(context: AgentContext) -> Status:
@@ -230,14 +229,14 @@ def prompt_tokens(
 ) -> dict[str, int]:
     """Calibrated tokens of each part of the prompt, in the prompt's order.
 
-    For a tick on an event as it would be now, without the memories that it would recall. `tools`:
-    of the schemas in the newest tick, as it counted them; before the first tick they are made.
+    The prompt is that of a tick on an event now, without recalled memories. `tools`: tokens of the
+    tools' schemas in the newest tick; None before the first tick: they are counted here.
     """
-    # Whoever asks for nothing of the prompt needs no rules of it.
+    # Imported here: only a prompt needs these rules.
     from tools.policy import CONTEXTS, history, material, select_execution_pattern
 
     factor = state["calibration"]
-    made = material(state, settings, resources, "tick_event", now=resources.clock().isoformat())
+    parts = material(state, settings, resources, "tick_event", now=resources.clock().isoformat())
     shown = history(state, settings, "tick_event")
     if tools is None:
         from tools.registry import shown_tools, tools_for
@@ -246,7 +245,7 @@ def prompt_tokens(
         schemas = shown_tools(tools_for(CONTEXTS["tick_event"], pattern, resources.tools))
         tools = calibrated(approximate_tokens([], tools=schemas), factor)
     return {
-        **{key: made.size(text) for key, text in assembly.blocks(made).items()},
+        **{key: parts.size(text) for key, text in assembly.blocks(parts).items()},
         HISTORY: calibrated(approximate_tokens(shown), factor),
         TOOLS: tools,
     }
@@ -280,7 +279,7 @@ async def _memory(context: AgentContext) -> Holdings:
 
 
 async def _inbox(context: AgentContext, state: State) -> InboxState:
-    """Events waiting and set aside. One whose tick the state already contains waits no more."""
+    """Events waiting and set aside. An event whose tick the state contains waits no longer."""
     waiting = await inbox.waiting(context.store, context.scope, state["handled"])
     aside = await inbox.set_aside(context.store, context.scope)
     return {
@@ -337,7 +336,7 @@ async def agent_held(context: AgentContext) -> AgentHoldings:
 
 
 async def half_done(context: AgentContext) -> dict[str, str]:
-    """What was broken off and is not finished, by name, each with the command that finishes it."""
+    """Interrupted work by name, each with a sentence that says which command finishes it."""
     store, scope = context.store, context.scope
     found: dict[str, str] = {}
     if left := await forgetting.unfinished(store, scope):
@@ -370,7 +369,7 @@ async def lost_ticks(context: AgentContext) -> list[str]:
 async def losses(context: AgentContext) -> list[str]:
     """What one part of the memory refers to and another part lacks, as sentences.
 
-    So a file shows that was deleted, or put there from another folder or an older copy.
+    This reveals a file that was deleted, or that comes from another folder or an older copy.
     """
     store, scope = context.store, context.scope
     found, values = await lost_ticks(context), await context.values()
@@ -382,14 +381,12 @@ async def losses(context: AgentContext) -> list[str]:
             "know: checkpoints.db is newer than store.db, or another folder's"
         )
     entries = await journal.since(store, scope, None)
-    made = {one["id"] for one in entries if one["consolidation"] == "consolidated"}
+    consolidated = {one["id"] for one in entries if one["consolidation"] == "consolidated"}
     links = await list_items(store, scope.namespace(LINKS))
     facts = {
-        end.key: {
-            id_ for id_, one in end.value["relations"].items() if one["relation"] == "made_of"
-        }
+        end.key: {id_ for id_, to in end.value["relations"].items() if to["relation"] == "made_of"}
         for end in links
-        if end.key in made
+        if end.key in consolidated
     }
     linked = sorted(set().union(*facts.values()))
     if linked and not await context.semantic.by_id(scope, linked[:SAMPLE]):
@@ -401,12 +398,13 @@ async def losses(context: AgentContext) -> list[str]:
 
 
 async def _unknown_event(context: AgentContext, values: Mapping[str, Any]) -> str | None:
-    """An event that the state has handled and that no inbox of the store ever held, if any.
+    """An event that the state has handled and that the store has never seen, if any.
 
     An event is in the store before a checkpoint has it, and its mark stays; a forget drops both.
     """
-    said = [mark_of(one).get("event") for one in values.get("messages", []) if is_history(one)]
-    ids = [*(mark["id"] for mark in values.get("handled", [])), *[one for one in said if one][-1:]]
+    marks = [mark_of(one) for one in values.get("messages", []) if is_history(one)]
+    newest = [str(mark["event"]) for mark in marks if mark.get("event")][-1:]
+    ids = [*(mark["id"] for mark in values.get("handled", [])), *newest]
     store, scope = context.store, context.scope
     known = await inbox.already_handled(store, scope, ids)
     waiting = [*await inbox.waiting(store, scope), *await inbox.set_aside(store, scope)]
