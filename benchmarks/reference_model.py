@@ -23,8 +23,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCa
 from pydantic import PrivateAttr
 
 from benchmarks.models import ToolModel
-from memory.messages import one_line, prompt_lines, unescaped
-from memory.text import content_stems, stem
+from memory.messages import prompt_lines, unescaped
+from memory.text import content_stems, one_line, stem
 
 MATTERS, PASSES = 7, 2
 """Importance (1..10) of an entry that a fact cites, and of any other."""

@@ -17,17 +17,18 @@ from langgraph.graph._branch import BranchSpec
 from graph.blocking import shared_loop
 from memory.models import costing
 from memory.settings import Settings
-from memory.state import AgentInput, AgentOutput, State
+from memory.state import AgentInput, AgentOutput, State, lent, returned
 from nodes.compaction import after_extraction, compact, extract_facts
 from nodes.delegate import (
+    DelegateOutput,
+    DelegateState,
     after_answer,
     ask_delegate,
     brief_delegate,
     report_result,
     use_delegate_tools,
 )
-from nodes.hand_back import hand_back, lent, returned
-from nodes.intake import intake, next_turn
+from nodes.intake import intake, next_turn, refuse
 from nodes.night import (
     apply_operations,
     begin_night,
@@ -44,7 +45,6 @@ from nodes.night import (
     weigh_night,
     write_pages,
 )
-from nodes.refuse import refuse
 from nodes.tick import (
     act,
     after_assessment,
@@ -54,13 +54,13 @@ from nodes.tick import (
     begin_tick,
     confirm,
     draft_plan,
+    hand_back,
     onward,
     park,
     record,
     return_event,
     use_tools,
 )
-from tools.delegation import DelegateOutput, DelegateState
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -13,6 +13,7 @@ from langgraph.store.base import BaseStore
 
 from memory import audit, entities, journal, night, transfer
 from memory.audit import of_mode_change
+from memory.errors import StateError
 from memory.events import (
     CONTROLS,
     Judged,
@@ -78,6 +79,7 @@ from memory.state import (
     kept_problem,
     report_so_far,
     rolled_up,
+    state_problem,
     woken,
 )
 from memory.storage import read_ahead, stored_values
@@ -562,3 +564,15 @@ class _Visit:
         for change in self.state["report"]["mode_changes"][told:]:
             origin = event["id"] if event else None
             self.log.append(of_mode_change(change, origin=origin))
+
+
+@checked
+async def refuse(state: State) -> dict[str, Any]:
+    """Raise StateError, which names the key; nothing if the state was mended meanwhile.
+
+    A node of its own: LangGraph takes an edit by hand as made by the last node that ended. Where
+    that is the start of the graph, LangGraph drops every key that is no input.
+    """
+    if (problem := state_problem(state)) is not None:
+        raise StateError(problem)
+    return {}

@@ -2,7 +2,7 @@
 
 from graph.use_cases import nights
 from graph.use_cases.approvals import approve, decide, refuse
-from graph.use_cases.context import AgentContext, complete_state, meant
+from graph.use_cases.context import AgentContext, complete_state, meant, naming
 from graph.use_cases.forgetting import (
     COUNTED,
     Forgotten,
@@ -50,7 +50,6 @@ from graph.use_cases.status import (
     list_agents,
     losses,
     lost_ticks,
-    naming,
     new_briefing,
     overview,
     prompt_of,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, PutOp
 
 from memory import night, transfer
 from memory.errors import InputError, StateError
@@ -20,13 +20,16 @@ from memory.records import Fact, Scope, is_reflection
 from memory.runtime import KEY, Resources
 from memory.settings import Settings
 from memory.state import REDUCED_KEYS, State, fresh_state, kept_problem
-from memory.storage import read_ahead
+from memory.storage import list_items, read_ahead
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
     from langgraph.graph.state import CompiledStateGraph
     from langgraph.types import PregelTask, StateSnapshot
+
+AGENT, NAME = "agent", "name"
+"""Namespace and key of the agent's name in the store: {name}."""
 
 SHOWN = 3
 """Most things that an error names."""
@@ -154,11 +157,15 @@ class AgentContext:
         """
         async with self.lock():
             scope, marks = self.scope, (transfer.IMPORTING, CORRECTING, night.OPEN_UNDO)
-            store = await read_ahead(self.store, [scope.namespace(name) for name in marks])
-            await transfer.check_whole(store, scope)
-            for begun in await begun_corrections(store, scope):
-                await self.carry_out(begun)
-            yield await night.finish(store, self.semantic, scope)
+            names = [scope.namespace(mark) for mark in marks]
+            store = await read_ahead(self.store, names)
+            undone = None
+            if any([await list_items(store, name) for name in names]):
+                await transfer.check_whole(store, scope)
+                for begun in await begun_corrections(store, scope):
+                    await self.carry_out(begun)
+                undone = await night.finish(store, self.semantic, scope)
+            yield undone
 
     def for_a_night(self) -> Self:
         """The same agent for runs that go through a night and leave all other work alone.
@@ -167,6 +174,11 @@ class AgentContext:
         """
         resources = replace(self.resources, night_only=True)
         return replace(self, resources=resources, lock=nullcontext)
+
+
+def naming(scope: Scope, name: str | None) -> list[PutOp]:
+    """The store writes that keep the agent's name."""
+    return [PutOp(scope.namespace(AGENT), NAME, {"name": name})] if name else []
 
 
 def _kept(found: CheckpointTuple | None) -> dict[str, Any]:

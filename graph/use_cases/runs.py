@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
 
-from graph.use_cases.context import AgentContext, Standing, is_needless
+from graph.use_cases.context import AgentContext, Standing, is_needless, naming
 from graph.use_cases.forgetting import forget_begun
-from graph.use_cases.status import naming
 from memory import telemetry
 from memory.errors import BusyError, CircadianError, InputError, StateError, accepting, failed
 from memory.events import ask_for_stop, inbox

@@ -7,10 +7,9 @@ from datetime import datetime
 from typing import Any, NotRequired
 from urllib.parse import unquote
 
-from langgraph.store.base import PutOp
 from typing_extensions import TypedDict
 
-from graph.use_cases.context import AgentContext, complete_state
+from graph.use_cases.context import AGENT, AgentContext, complete_state
 from memory import audit, forgetting, journal, night, transfer
 from memory.entities import ENTITIES
 from memory.errors import NotFoundError
@@ -290,9 +289,6 @@ async def _inbox(context: AgentContext, state: State) -> InboxState:
     }
 
 
-AGENT, NAME = "agent", "name"
-
-
 class AgentHoldings(TypedDict):
     """One agent, in a list."""
 
@@ -303,11 +299,6 @@ class AgentHoldings(TypedDict):
     facts: int
     waiting: int
     """Events in its inbox."""
-
-
-def naming(scope: Scope, name: str | None) -> list[PutOp]:
-    """The store writes that keep the agent's name."""
-    return [PutOp(scope.namespace(AGENT), NAME, {"name": name})] if name else []
 
 
 async def list_agents(context: AgentContext) -> list[AgentHoldings]:

@@ -17,10 +17,17 @@ from typing import Any, Literal, NamedTuple
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from memory.errors import ModelError
-from memory.messages import MARK, is_summary, mark_of, one_line, prompt_lines, size_of, text_of
+from memory.messages import MARK, is_summary, mark_of, prompt_lines, size_of, text_of
 from memory.models import ended_by
 from memory.records import CompactionResult, operation_id
-from memory.text import approximate_tokens, calibrated, cut_to, once_per_message, sentences
+from memory.text import (
+    approximate_tokens,
+    calibrated,
+    cut_to,
+    once_per_message,
+    one_line,
+    sentences,
+)
 
 MASK = "[tool output removed by compaction]"
 

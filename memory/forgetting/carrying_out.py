@@ -18,7 +18,7 @@ from langchain_core.utils.iter import batch_iterate
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 from typing_extensions import TypedDict
 
-from memory import audit, entities, pages
+from memory import audit, entities, night, pages
 from memory.audit import AuditEntry
 from memory.compaction import SUMMARIES
 from memory.errors import MemoryStoreError
@@ -38,7 +38,6 @@ from memory.forgetting.store_changes import FORGETTING, WITH_OTHERS
 from memory.forgetting.working import events_in_state
 from memory.journal import by_time
 from memory.operations import UNDREAMED, apply
-from memory.recall import probes
 from memory.records import Fact, InboxItem, JournalEntry, Scope
 from memory.storage import list_items, shelves, write_batch
 from memory.storage.sqlite import OpenedFile
@@ -80,7 +79,7 @@ _OF_THE_STORE = {
     "answers": ("answers", "deeds", "passed_over"),
     "prompts": (inbox.PROMPTS,),
     "pages": (pages.PAGES,),
-    "recalls": (probes.PROBES,),
+    "recalls": (night.PROBES,),
     "summaries": (SUMMARIES,),
     "undreamed": (UNDREAMED,),
 }

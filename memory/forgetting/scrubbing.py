@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from memory.messages import one_line
 from memory.text import (
     INVISIBLE,
     SPELLED,
@@ -17,6 +16,7 @@ from memory.text import (
     TextPrefilter,
     beginnings,
     name_key,
+    one_line,
     regex,
     saying,
     sentences,

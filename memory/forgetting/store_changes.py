@@ -18,7 +18,6 @@ from memory.events import approvals, inbox
 from memory.forgetting.erasure import Erasure
 from memory.forgetting.scrubbing import FORGOTTEN, Forgettable
 from memory.operations import apply
-from memory.recall import probes
 from memory.records import (
     Attribute,
     EntityProfile,
@@ -416,5 +415,5 @@ _RULES: Mapping[str, Callable[[str, Value, ForgetContext], Value | None]] = {
     entities.NAMES: _name,
     pages.PAGES: _page,
     night.NIGHTS: _night,
-    probes.PROBES: _probe,
+    night.PROBES: _probe,
 }

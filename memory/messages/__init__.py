@@ -52,7 +52,6 @@ from memory.messages.trust import (
     escaped,
     event_text,
     front_of,
-    one_line,
     unescaped,
 )
 
@@ -93,7 +92,6 @@ __all__ = [
     "merge_messages",
     "message_of",
     "of_tick",
-    "one_line",
     "open_calls",
     "prompt_lines",
     "size_of",

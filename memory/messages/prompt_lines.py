@@ -17,9 +17,9 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator
 
-from memory.messages.trust import as_data, one_line, unescaped
+from memory.messages.trust import as_data, unescaped
 from memory.records import EntityProfile, Fact, Goal, JournalEntry, Observation, RecallHit
-from memory.text import regex, shortened, shown_day, shown_time
+from memory.text import one_line, regex, shortened, shown_day, shown_time
 
 TICK = "[autonomous tick]"
 """First words of the message that sets off a tick without an event."""

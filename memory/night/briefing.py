@@ -17,7 +17,6 @@ from memory import pages
 from memory.events import inbox
 from memory.facts import SemanticMemory
 from memory.guards import OF_DATES, content, languages, negates, speaks_of_oneself
-from memory.messages import one_line
 from memory.night import record as night
 from memory.operations import facts_named, undreamed_facts
 from memory.records import (
@@ -33,7 +32,7 @@ from memory.records import (
 from memory.settings import Settings
 from memory.state import State
 from memory.storage import write_batch
-from memory.text import days_named, local, regex, says, shown_day
+from memory.text import days_named, local, one_line, regex, says, shown_day
 
 BRIEFING, SHOWN = "briefing", "shown"
 

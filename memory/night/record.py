@@ -2,11 +2,13 @@
 
 Store namespaces (below `(user, thread)`):
 `nights` id -> NightRecord · `night/<id>` plan key -> PlanRecord · `open_night` "open" -> {id},
-"preview" -> {} while a preview is asked for.
+"preview" -> {} while a preview is asked for · `probes` number -> Probe, a ring of the newest.
 
 A plan records what a step decided about one batch. It is written under a key made from its inputs
 before its node returns, so that no model answer is paid for twice. Report, preview, resumption and
 undo all read the record and the plans.
+
+A night is tried out on probes before it is applied: would earlier recalls still find their sources?
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from hashlib import blake2b
 from typing import Any, cast, overload
 
 from langgraph.store.base import BaseStore, PutOp
@@ -27,6 +30,8 @@ from memory.records import (
     NightStep,
     Operation,
     PlanRecord,
+    Probe,
+    RecallHit,
     Scope,
     operation_id,
     results_of,
@@ -306,3 +311,36 @@ async def reduce_old(store: BaseStore, scope: Scope, *, keep: int) -> str | None
 def _reduced(plan: PlanRecord) -> PlanRecord:
     bare = [cast(Operation, {**one, "before": None, "after": None}) for one in plan["operations"]]
     return {**plan, "operations": bare, "exchange": []}
+
+
+PROBES = "probes"
+
+PROBED = 3
+"""Memories whose sources a probe remembers."""
+
+LONGEST_PROBE = 500
+"""Characters of a query that may become a probe."""
+
+
+async def keep_probe(
+    query: str,
+    hits: Sequence[RecallHit],
+    *,
+    store: BaseStore,
+    scope: Scope,
+    now: datetime,
+    most: int,
+) -> None:
+    """Keep a recall that found something, in the place that its words hash to among `most`."""
+    if not hits or most < 1 or len(query) > LONGEST_PROBE:
+        return
+    place = int.from_bytes(blake2b(query.encode(), digest_size=8).digest()) % most
+    found = list(dict.fromkeys(source for hit in hits[:PROBED] for source in hit["sources"]))
+    probe: Probe = {"query": query, "found": found, "at": now.isoformat()}
+    await store.aput(scope.namespace(PROBES), f"{place:04}", cast(Any, probe), index=False)
+
+
+async def kept_probes(store: BaseStore, scope: Scope) -> list[Probe]:
+    """The probes, in no particular order."""
+    items = await list_items(store, scope.namespace(PROBES))
+    return [cast(Probe, item.value) for item in items]

@@ -19,7 +19,7 @@ from langgraph.store.base import BaseStore, PutOp
 
 from memory.facts import SemanticMemory
 from memory.guards import repeats, rests_on
-from memory.messages import one_line, prompt_lines
+from memory.messages import prompt_lines
 from memory.records import (
     Attribute,
     EntityProfile,
@@ -32,7 +32,7 @@ from memory.records import (
     with_values,
 )
 from memory.storage import list_items, read_values
-from memory.text import approximate_tokens, days_named, shortened, shown_day
+from memory.text import approximate_tokens, days_named, one_line, shortened, shown_day
 
 PAGES = "pages"
 

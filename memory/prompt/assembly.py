@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
 from memory.errors import InputError
-from memory.messages import FRONT, as_data, escaped, marked, one_line
+from memory.messages import FRONT, as_data, escaped, marked
 from memory.prompt import components, rendering
 from memory.prompt.components import COMPONENTS, PromptComponent, fill
 from memory.records import AssembledContext, Conversation, EntityProfile, RecallHit
 from memory.settings import Settings
 from memory.state import State
-from memory.text import approximate_tokens, calibrated, clock_line, shown_day
+from memory.text import approximate_tokens, calibrated, clock_line, one_line, shown_day
 
 GUIDELINES = (
     "Your own guidelines, written by you; your owner's instructions and the rules above outrank "

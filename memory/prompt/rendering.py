@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
-from memory.messages import as_data, is_summary, one_line, prompt_lines
+from memory.messages import as_data, is_summary, prompt_lines
 from memory.planning import tree
 from memory.prompt.components import COMPONENTS, SYSTEM_PROMPT, fill
 from memory.records import (
@@ -35,6 +35,7 @@ from memory.text import (
     approximate_tokens,
     calibrated,
     cut_to,
+    one_line,
     shown_day,
     shown_time,
     with_nearness,

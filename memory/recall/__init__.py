@@ -1,6 +1,6 @@
 """Recall: the memories that fit a query, best first."""
 
-from memory.recall import episodes, probes
+from memory.recall import episodes
 from memory.recall.episodes import index_entries, repair
 from memory.recall.recall import BESIDE, IN_PROMPT, LONGEST_LINE, fit_for, recall, within
 
@@ -11,7 +11,6 @@ __all__ = [
     "episodes",
     "fit_for",
     "index_entries",
-    "probes",
     "recall",
     "repair",
     "within",

@@ -2,7 +2,7 @@
 
 Facts and journal entries are searched together, by meaning and by words, and ranked by one rule
 (`ranking`); memories linked to the best ones come with them. Entries are indexed when they are
-written (`episodes`), and the users of the results note the recall (`probes`).
+written (`episodes`), and the users of the results note the recall (`night.keep_probe`).
 """
 
 from __future__ import annotations

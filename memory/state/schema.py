@@ -17,7 +17,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from memory.errors import StateError
-from memory.messages import history_share, merge_messages
+from memory.messages import changes, history_share, merge_messages, without_waiting
 from memory.planning import complete, completions, recompute
 from memory.records import (
     AssembledContext,
@@ -440,3 +440,17 @@ def rolled_up(state: State, now: datetime) -> dict[str, Any]:
         return {}
     done = completions(before, goals, now)
     return {"goals": goals, "session_memory": complete(state["session_memory"], done)}
+
+
+def lent(state: State) -> State:
+    """The state for a subgraph: messages that wait for their own ticks are none of its history."""
+    return {**state, "messages": [*without_waiting(state["messages"])]}
+
+
+def returned(state: State, ended: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys that the subgraph changed; of the messages, what it added, changed or removed."""
+    before: Mapping[str, Any] = state
+    changed = {
+        key: value for key, value in ended.items() if key not in before or value is not before[key]
+    }
+    return {**changed, "messages": changes(lent(state)["messages"], ended["messages"])}

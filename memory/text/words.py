@@ -178,6 +178,11 @@ def sentences(
     return found
 
 
+def one_line(text: str) -> str:
+    """`text` without line breaks, so that it cannot look like a second list item."""
+    return " ".join(text.split())
+
+
 def shortened(text: str, limit: int) -> str:
     """`text` on one line of at most `limit` characters, cut after a word, with three dots."""
     line = " ".join(text.split())

@@ -33,7 +33,6 @@ from memory.messages import (
     Handles,
     as_data,
     as_model_sees,
-    one_line,
     prompt_lines,
 )
 from memory.models import in_vain, is_offline, total
@@ -67,7 +66,7 @@ from memory.records import (
 )
 from memory.settings import Settings
 from memory.state import State, checked
-from memory.text import shortened
+from memory.text import one_line, shortened
 from tools.execution import execute, storable
 from tools.policy import CONTEXTS, material, select_execution_pattern
 from tools.registry import tools_for

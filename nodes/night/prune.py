@@ -1,4 +1,4 @@
-"""Prune old journal entries of little importance, without a model.
+"""Prune old journal entries of little importance, and links to what is gone, without a model.
 
 A score is a guess, so it takes no message away: an entry fades, which takes it out of prompts and
 leaves it to be found when nothing fits better. The oldest faded entries are removed only if a
@@ -20,10 +20,10 @@ from langgraph.store.base import BaseStore
 from memory import journal
 from memory.compaction import covered_events
 from memory.facts import Listing
-from memory.journal import names_project
+from memory.journal import links, names_project
 from memory.night import NightContext, Thought, night_in_hand, plan, proceed
 from memory.operations import cited_ids
-from memory.records import Goal, JournalEntry, Operation, Projects, mark_entry, prune_entry
+from memory.records import Goal, JournalEntry, Operation, Projects, mark_entry, prune_entry, unlink
 from memory.runtime import resources_of, scope_of
 from memory.settings import Settings
 from memory.state import State, checked
@@ -163,3 +163,64 @@ def open_words(goals: Mapping[str, Goal], projects: Projects) -> str:
 def open_keys(projects: Projects) -> list[str]:
     """The keys of the projects that are not completed."""
     return [key for key, slot in projects["slots"].items() if slot["status"] != "completed"]
+
+
+BATCH = 500
+"""Journal ids read in one batch."""
+
+
+@checked
+async def prune_links(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
+    """Unlink the night's memories from memories that no longer exist."""
+    context = await night_in_hand(state, runtime, config)
+    await plan(context, "prune_links", [], partial(_unlinked_now, context))
+    return {"night": await proceed(context)}
+
+
+async def _unlinked_now(context: NightContext) -> Thought:
+    """Only memories that this night names: to read all links takes too long."""
+    operations = context.plans.operations()
+    ops = sorted({*context.record.get("facts", []), *(one["target"] for one in operations)})
+    facts = await context.resources.semantic.by_op(context.scope, ops)
+    ids = {*context.record["pending"], *ops, *(fact["id"] for fact in facts.values())}
+    ends = await links.read(context.store, context.scope, ids)
+    ids = {*ends, *(other for end in ends.values() for other in end["linked_to"])}
+    known = await _existing(context, ids) if ids else set()
+    return Thought(operations=_unlinked(ends, known, context.now))
+
+
+async def _existing(context: NightContext, ids: Collection[str]) -> set[str]:
+    """Those of `ids` that are facts or journal entries; all, where the table of facts is lost."""
+    known = {*await context.resources.semantic.by_id(context.scope, sorted(ids))}
+    if not known and not await context.resources.semantic.count(context.scope):
+        return set(ids)
+    asked = sorted(id_ for id_ in ids if id_ not in known)
+    for start in range(0, len(asked), BATCH):
+        some = asked[start : start + BATCH]
+        known |= (await journal.read_many(context.store, context.scope, some)).keys()
+    return known
+
+
+def _unlinked(ends: Mapping[str, links.End], known: Collection[str], night: str) -> list[Operation]:
+    """An operation for each pair of linked ids with an id that is not in `known`."""
+    pairs = {
+        (min(one, other), max(one, other)): end["relations"].get(other, {})
+        for one, end in ends.items()
+        for other in end["linked_to"]
+        if one not in known or other not in known
+    }
+    return [
+        unlink(
+            one,
+            other,
+            {
+                "relation": value.get("relation", "made_of"),
+                "reason": value.get("reason", ""),
+                "created": value.get("at", night),
+            },
+            "its other end is gone",
+        )
+        for (one, other), value in sorted(pairs.items())
+    ]

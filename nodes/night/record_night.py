@@ -1,22 +1,25 @@
-"""End the night: its steps, what it left, and the report."""
+"""End the night: its steps, what it left, and the report; or report its failure."""
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import NodeError
 from langgraph.runtime import Runtime
-from langgraph.types import Overwrite
+from langgraph.types import Command, Overwrite
 
 from memory import audit, journal, night, telemetry
 from memory.events import inbox
 from memory.night import NightContext, briefing_of, items_left, night_in_hand, stale, stopped
-from memory.records import NightRecord, NightStatus, Report
+from memory.records import FailureReport, NightRecord, NightStatus, Report
 from memory.settings import Settings
-from memory.state import State, checked
+from memory.state import State, checked, report_so_far
 from memory.telemetry import called
 from nodes.compaction import cut_as_planned
+from nodes.tick import describe, kind_of, traced
 
 LAST = 999
 """Orders the night's line in the audit log after its steps' lines of the same moment."""
@@ -114,3 +117,23 @@ def _open_still(state: State, settings: Settings, now: datetime) -> Overwrite:
     over = set(stale(state["conversations"], now=now, settings=settings))
     kept = {key: one for key, one in state["conversations"].items() if key not in over}
     return Overwrite(kept)
+
+
+log = logging.getLogger("circadian.night")
+
+
+@checked
+async def night_failed(state: State, error: NodeError) -> Command[Literal["intake"]]:
+    """Report the failure. Nothing is lost, because the night's record is unfinished."""
+    telemetry.NIGHTS.labels("failed").inc()
+    log.error("the night stopped", exc_info=traced(error.error))
+    failure: FailureReport = {
+        "event_id": None,
+        "error": f"the night stopped: {describe(error.error)}",
+        "kind": kind_of(error.error),
+        "attempts": 0,
+        "set_aside": False,
+    }
+    report = report_so_far(state.get("report"))
+    changed = {**report, "failures": [*report["failures"], failure]}
+    return Command(update={"report": changed, "returning": True}, goto="intake")

@@ -1,8 +1,9 @@
-"""The gate: before a night is applied, measure what it would remove from memory."""
+"""The gate: measure what a night would remove from memory, then apply its operations."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -10,10 +11,19 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from memory import night
-from memory.night import Changes, NightContext, night_in_hand, proceed
-from memory.operations import facts_after, facts_named
-from memory.recall import IN_PROMPT, probes
-from memory.records import Fact, Operation, Probe, last_heir
+from memory.night import (
+    Changes,
+    NightContext,
+    below_threshold,
+    night_in_hand,
+    plan,
+    proceed,
+    thought_of,
+    work_of,
+)
+from memory.operations import apply, facts_after, facts_named
+from memory.recall import IN_PROMPT
+from memory.records import Fact, NightRecord, Operation, Probe, last_heir
 from memory.settings import Settings
 from memory.state import State, checked
 from memory.text import shortened
@@ -124,7 +134,7 @@ async def _weighed(context: NightContext) -> dict[str, Any]:
     lost = list[str]()
     if changes.facts:
         heirs = heirs_of(context.plans.operations(), stored)
-        for probe in await probes.kept(context.store, context.scope):
+        for probe in await night.kept_probes(context.store, context.scope):
             before.append(finds(probe, await _sources(context, probe, TOP, None)))
             most = IN_PROMPT if before[-1] else TOP
             after.append(finds(probe, await _sources(context, probe, most, changes), heirs))
@@ -146,3 +156,58 @@ async def _sources(
     """The sources of the best `most` that the probe's query finds, with `changes` made."""
     [hits] = await context.recall(probe["query"], limit=most, changes=changes)
     return [source for hit in hits for source in hit["sources"]]
+
+
+@checked
+async def apply_operations(
+    state: State, runtime: Runtime[Settings], config: RunnableConfig
+) -> dict[str, Any]:
+    """Apply the phase's operations in order, idempotently, and last the mark.
+
+    Visited when compacting is complete, and when dreaming is.
+
+    A phase that the record marks as applied was applied by a visit whose checkpoint was lost. A
+    preview applies nothing; it only marks its own record.
+    """
+    context = await night_in_hand(state, runtime, config)
+    phase, dry = context.record["phase"], context.record["dry_run"]
+    again = phase in context.record["applied"]
+    lost = phase == "dreaming" and state["phase"] == "compacting" and not dry
+    if not again and not lost:
+        await _apply(context)
+    done = "dreaming" in context.record["applied"]
+    return {
+        "night": await proceed(context, compaction_done=done),
+        **({} if dry else {"phase": "dreaming"}),
+    }
+
+
+async def _apply(context: NightContext) -> None:
+    """Apply the operations of the record's phase and, with them, mark it as applied."""
+    phase = context.record["phase"]
+    if phase == "compacting" and context.record.get("status") != "approved":
+        await _settle_unimportant(context)
+        context.record = {**context.record, **await work_of(context)}
+    marked: NightRecord = {
+        **context.record,
+        "applied": [*context.record["applied"], phase],
+        "phase": "dreaming",
+    }
+    context.record = marked
+    if marked["dry_run"]:
+        await night.keep(context.store, context.scope, marked)
+        return
+    await apply.apply_operations(
+        context.plans.operations(phase),
+        store=context.store,
+        semantic=context.resources.semantic,
+        scope=context.scope,
+        also=[night.record_put(context.scope, marked)],
+    )
+
+
+async def _settle_unimportant(context: NightContext) -> None:
+    """Plan the marks of entries that were scored below the threshold."""
+    marks = below_threshold(context.plans, context.settings.min_importance)
+    if marks:
+        await plan(context, "settle", [one["target"] for one in marks], partial(thought_of, marks))

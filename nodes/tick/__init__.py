@@ -1,15 +1,11 @@
 """The nodes of a tick, in the order in which they run."""
 
-from nodes.tick.act import act, onward
+from nodes.tick.act import act, onward, use_tools
 from nodes.tick.assemble_context import assemble_context
-from nodes.tick.assess_task import after_assessment, assess_task
-from nodes.tick.begin_tick import after_begin, begin_tick
-from nodes.tick.confirm import confirm
-from nodes.tick.draft_plan import draft_plan
-from nodes.tick.park import park
-from nodes.tick.record import record
-from nodes.tick.return_event import describe, kind_of, return_event, traced
-from nodes.tick.use_tools import use_tools
+from nodes.tick.assess_task import after_assessment, assess_task, draft_plan
+from nodes.tick.begin_tick import after_begin, begin_tick, describe, kind_of, return_event, traced
+from nodes.tick.confirm import confirm, park
+from nodes.tick.record import hand_back, record
 
 __all__ = [
     "act",
@@ -21,6 +17,7 @@ __all__ = [
     "confirm",
     "describe",
     "draft_plan",
+    "hand_back",
     "kind_of",
     "onward",
     "park",

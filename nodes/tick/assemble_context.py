@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, GetOp
 
-from memory import entities, journal, pages
+from memory import entities, journal, night, pages
 from memory.compaction import visible_events
 from memory.events import set_off_by_owner
 from memory.facts import SemanticMemory
@@ -27,12 +27,11 @@ from memory.messages import (
     marked,
     merge_messages,
     message_of,
-    one_line,
     prompt_lines,
 )
 from memory.pages import ShownLine, ShownPage
 from memory.prompt import ENTITY_CONTEXT, PAGES, SEMANTIC_MEMORIES, Material, assembly, rendering
-from memory.recall import IN_PROMPT, episodes, fit_for, probes, recall
+from memory.recall import IN_PROMPT, episodes, fit_for, recall
 from memory.records import (
     OWN_PREFIX,
     AssembledContext,
@@ -47,7 +46,7 @@ from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import State, checked
 from memory.storage import read_ahead
-from memory.text import shortened, shown_time
+from memory.text import one_line, shortened, shown_time
 from nodes.tick.assess_task import assessed
 from tools.policy import CONTEXTS, as_heard, context_type_for, history, listeners_of, material
 
@@ -284,7 +283,7 @@ class _PromptMemory:
         hits = beside(hits, seen, state["session_memory"])
         hits = await fit_for(self.listeners, hits, **where, settings=settings)
         most = settings.probes_kept
-        await probes.keep(query, hits, store=self.store, scope=self.scope, now=now, most=most)
+        await night.keep_probe(query, hits, store=self.store, scope=self.scope, now=now, most=most)
         return hits
 
     async def _private(self, told: Sequence[Told]) -> list[bool]:

@@ -9,22 +9,24 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages.tool import tool_call
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from memory.errors import ModelError
 from memory.events import BY_SCORE, Kind, assess
-from memory.messages import TRUST_NOTE, as_data
+from memory.messages import TRUST_NOTE, as_data, marked
 from memory.models import charged
 from memory.planning import in_hand
 from memory.prompt import assembly
-from memory.records import Assessment, Usage, is_reflection
+from memory.records import OWN_PREFIX, Assessment, Usage, is_reflection
 from memory.runtime import resources_of, settings_of
 from memory.settings import Settings
 from memory.state import Course, State, checked, held
 from memory.text import approximate_tokens, calibrated, cut_to, shortened, utilisation
+from tools.builtin import planning
 from tools.policy import history, narrower, pattern_of
 
 log = logging.getLogger("circadian.assessment")
@@ -160,3 +162,21 @@ def _prompt(text: str, signals: Mapping[str, Any], calibration: float) -> list[A
     measured = ", ".join(f"{name}: {value}" for name, value in signals.items())
     task = as_data("pending_event", cut_to(text, TASK_TOKENS, calibration))
     return [SystemMessage(PROMPT), HumanMessage(f"{task}\n\nMeasured: {measured}")]
+
+
+@checked
+async def draft_plan(state: State) -> dict[str, Any]:
+    """Call `decompose_goal` on the goal in hand, as the model would (plan_execute).
+
+    It is carried out like any other call and counts as no iteration. Where it fails the model sees
+    why, and the tick goes on without a plan.
+    """
+    loop, goal, tick = held(state["loop"]), in_hand(state["goals"]), state["tick"]
+    assert goal is not None
+    ask = tool_call(
+        name=planning.decompose_goal.name,
+        args={"goal_id": goal["id"], "reasoning": "A plan first: this goal takes several steps."},
+        id=f"call_plan_{tick}",
+    )
+    message = AIMessage("", id=f"{OWN_PREFIX}plan_{tick}", tool_calls=[ask])
+    return {"messages": [marked(message, tick=tick)], "loop": {**loop, "next": "use_tools"}}

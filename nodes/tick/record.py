@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, cast
@@ -11,6 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, GetOp, PutOp
+from langgraph.types import Overwrite
 
 from memory import audit, entities, events, journal, telemetry
 from memory.events import due, inbox, owners_of, reflection_event, set_off_by_owner
@@ -18,7 +21,7 @@ from memory.journal import source_type_of
 from memory.messages import of_tick, text_only
 from memory.operations import apply_operations
 from memory.prompt import context_use, recommended_action
-from memory.recall import episodes, probes
+from memory.recall import episodes
 from memory.records import (
     Conversation,
     Event,
@@ -36,8 +39,7 @@ from memory.runtime import Resources, resources_of, scope_of, settings_of, store
 from memory.settings import Settings
 from memory.state import State, checked, held
 from memory.storage import read_ahead, write_batch
-from memory.text import hide, secret_values
-from nodes.hand_back import handed_back
+from memory.text import STOP_WORDS, hide, secret_values, terms
 from tools.builtin import facts, notes
 from tools.policy import context_type_for
 
@@ -241,7 +243,7 @@ async def _credit(state: State, reply: str, config: RunnableConfig, now: datetim
     calls = [call for one in own if isinstance(one, AIMessage) for call in one.tool_calls]
     asking = (facts.recall_memories.name, notes.review_journal.name)
     wrote = " ".join(str(call["args"]) for call in calls if call["name"] not in asking)
-    if used := probes.used(shown, f"{reply} {wrote}", asked=asked):
+    if used := facts_used(shown, f"{reply} {wrote}", asked=asked):
         await resources_of(config).semantic.touch(scope_of(config), used, now)
 
 
@@ -258,3 +260,61 @@ def _conversations(standing: dict[str, Conversation], event: Event) -> dict[str,
         (item for item in standing.items() if item[0] != key), key=lambda item: item[1]["last_at"]
     )
     return dict([*others[max(0, len(others) + 1 - OPEN_CONVERSATIONS) :], (key, mine)])
+
+
+SHORT_ID = 8
+"""First characters of an id, by which a prompt may name a fact."""
+
+RARE = 4
+"""A term is rare if it stands in at most two of the facts shown, or in one of this many."""
+
+SHORTEST_TERM = 3
+"""Letters of a term that can tell one fact from another; digits can at any length."""
+
+
+def facts_used(shown: Mapping[str, str], answer: str, *, asked: str) -> list[str]:
+    """The ids of the facts (`shown`) that the answer used, in the order shown. Pure.
+
+    A fact that was only shown does not count: what recall brings up by mistake would rank ever
+    higher. A fact is used if the `answer`, with what the tick wrote, cites it, or has a term of it
+    that is rare among the facts shown and missing in the question (`asked`).
+    """
+    mine = {id_: set(terms(text)) - STOP_WORDS for id_, text in shown.items()}
+    common = Counter(term for told in mine.values() for term in told)
+    most = max(2, len(shown) // RARE)
+    said = set(terms(answer)) - set(terms(asked))
+    said = {one for one in said if common[one] <= most and _tells(one)}
+    return [id_ for id_, told in mine.items() if told & said or id_[:SHORT_ID] in answer]
+
+
+def _tells(term: str) -> bool:
+    return len(term) >= SHORTEST_TERM or not term.isascii() or term.isdigit()
+
+
+@checked
+async def hand_back(state: State) -> dict[str, Any]:
+    """End a parked tick or a night; `record` hands back a tick itself, which saves a step."""
+    return handed_back(state)
+
+
+def handed_back(state: State) -> dict[str, Any]:
+    """The update that overwrites the parent's reducer keys and clears what only a subgraph needs.
+
+    The parent merges a subgraph's whole final value, so that whatever the subgraph deleted from a
+    key with a reducer would come back. `returned` does the same for the messages.
+    """
+    return {
+        "projects": Overwrite({"__overwrite__": state["projects"]}),
+        "goals": Overwrite({"__overwrite__": state["goals"]}),
+        "conversations": Overwrite({"__overwrite__": state["conversations"]}),
+        "delegated": Overwrite({"__overwrite__": {}}),
+        "returning": True,
+        "event": None,
+        "classification": None,
+        "resuming": None,
+        "context": None,
+        "assessment": None,
+        "pattern": None,
+        "loop": None,
+        "exchange": [],
+    }

@@ -18,7 +18,7 @@ from memory.messages.convert import MARK
 from memory.records import Usage
 from memory.settings import Settings
 from memory.state import fresh_state
-from nodes.compaction.compact import Replacement, history_after
+from nodes.compaction import Replacement, history_after
 from tests.support.agents import EXTRACTING, Opening, entries, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import ScriptedChatModel, call, calls, scripted

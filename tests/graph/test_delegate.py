@@ -24,7 +24,7 @@ from memory.records.tick import DelegateResult
 from memory.runtime import Resources
 from memory.settings import Settings
 from memory.state.schema import State
-from nodes.delegate.brief_delegate import fan_out
+from nodes.delegate import fan_out
 from tests.support.scripted import Reply, ScriptedChatModel, call, calls, scripted
 from tests.support.tool_calls import NOW, THREAD, Shelf, tick_state
 from tools.answers import Answer, Runtime, answer

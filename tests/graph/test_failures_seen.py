@@ -26,7 +26,7 @@ from memory.errors import (
 from memory.events import inbox
 from memory.models import CUT_OFF, ask, client
 from memory.settings import Settings
-from nodes.tick.return_event import describe
+from nodes.tick.begin_tick import describe
 from tests.support.agents import Opening, entries, night_model, overheard, said
 from tests.support.clock import Clock
 from tests.support.lives import holding
@@ -307,7 +307,7 @@ async def test_a_failure_is_noted_though_the_process_died_meanwhile(
 
     async with opening(scripted(error)) as agent:
         with monkeypatch.context() as patched:
-            patched.setattr(import_module("nodes.tick.return_event"), "describe", dies_at_once)
+            patched.setattr(import_module("nodes.tick.begin_tick"), "describe", dies_at_once)
             with pytest.raises(RuntimeError, match="killed"):
                 await agent.ainvoke(said("Hello", id="e1"))
     async with opening(scripted("Hi.")) as agent:

@@ -169,7 +169,7 @@ async def test_an_entity_that_is_gone_is_passed_over(
         work = await of(*args)
         return {**work, "entities": [*work["entities"], "entity_gone"]}
 
-    visited_node = sys.modules["nodes.night.apply_operations"]
+    visited_node = sys.modules["nodes.night.weigh_night"]
     monkeypatch.setattr(visited_node, "work_of", with_one_gone)
     settings = SMALL.model_copy(update={"min_observations": 1})
     async with opening(dreamer(), settings=settings) as agent:

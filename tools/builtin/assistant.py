@@ -22,14 +22,14 @@ from pydantic import Field
 from memory import events, forgetting
 from memory.errors import Refusal
 from memory.events import by_verdict, inbox, parked_events
-from memory.messages import data_in, is_history, of_tick, one_line, prompt_lines
+from memory.messages import data_in, is_history, of_tick, prompt_lines
 from memory.operations import collector_of
 from memory.prompt import assembly, assistant_prompt, recommended_action
 from memory.records import AssembledContext, Decision, Event, Loop, SentMessage, operation_id
 from memory.runtime import resources_of, scope_of, settings_of, store_of
 from memory.settings import Settings
 from memory.state import SessionMetrics, SleepWish, State
-from memory.text import advisory, approximate_tokens, calibrated, shortened, utilisation
+from memory.text import advisory, approximate_tokens, calibrated, one_line, shortened, utilisation
 from tools.answers import (
     Absent,
     Answer,

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from langchain_core.messages import AnyMessage, ToolMessage
 from pydantic import BaseModel, Field
 
-from memory import entities, journal, pages
+from memory import entities, journal, night, pages
 from memory.compaction import MASK
 from memory.errors import Refusal
 from memory.events import entry_in
@@ -30,7 +30,7 @@ from memory.guards import (
 )
 from memory.messages import Citations, of_tick, prompt_lines
 from memory.operations import Collector, PlanCollector, collector_of, with_doubts
-from memory.recall import fit_for, probes, recall
+from memory.recall import fit_for, recall
 from memory.records import (
     LOCAL_USER,
     LONGEST_FACT,
@@ -392,6 +392,10 @@ MOST = 100
 """Largest limit of a recall."""
 
 
+DIGITS = 3
+"""Decimals of a score that a model sees: the others cost tokens, and differ between machines."""
+
+
 @built_in
 async def recall_memories(
     query: Annotated[str, Field(description="What to look for, in plain words.")],
@@ -429,7 +433,7 @@ async def recall_memories(
             settings=settings,
         )
         most = settings.probes_kept
-        await probes.keep(query, memories, store=store, scope=scope, now=now, most=most)
+        await night.keep_probe(query, memories, store=store, scope=scope, now=now, most=most)
     shown = [_shown(one, settings.zone) for one in memories]
     note = {} if shown else {"note": "Nothing in memory fits this query."}
     return answer(runtime, {"query": query, "memories": shown, "count": len(shown), **note})
@@ -437,7 +441,8 @@ async def recall_memories(
 
 def _shown(hit: RecallHit, zone: tzinfo) -> dict[str, Any]:
     """A memory in the people's time, without the parts of its score, which would take more room."""
-    told: dict[str, Any] = {**hit, "at": shown_time(hit["at"], zone)}
+    score = round(hit["score"], DIGITS)
+    told: dict[str, Any] = {**hit, "score": score, "at": shown_time(hit["at"], zone)}
     if earlier := hit.get("earlier"):
         told["earlier"] = [{**one, "until": shown_day(one["until"], zone)} for one in earlier]
     return {key: value for key, value in told.items() if key not in ("parts", "faint")}

@@ -25,7 +25,6 @@ from memory.guards import (
     violation,
 )
 from memory.journal import TRUST
-from memory.messages import one_line
 from memory.night import assistant_names
 from memory.operations import Collector, PlanCollector, collector_of
 from memory.records import (
@@ -49,6 +48,7 @@ from memory.text import (
     depends_on_speaker,
     encodable,
     name_key,
+    one_line,
     says,
     shown_time,
     spellings,

@@ -13,11 +13,10 @@ from memory.records.records import Goal
 from memory.settings import Settings
 from memory.state.schema import State
 from memory.state.validation import checked
-from nodes.delegate.brief_delegate import opening, requester
+from nodes.delegate import DelegateState, Insulation, delegate_tools, opening, requester
 from tests.support.scripted import calls
 from tests.support.tool_calls import goal_of, tick_state
 from tools.builtin.assistant import delegate_task
-from tools.delegation import DelegateState, Insulation, delegate_tools
 from tools.policy import CONTEXTS, select_execution_pattern
 from tools.registry import ToolCategory, registered
 

@@ -10,8 +10,9 @@ from langgraph.types import Overwrite
 
 from memory.messages.convert import MARK, merge_messages
 from memory.settings import Settings
+from memory.state import returned
 from memory.state.schema import REDUCED_KEYS, State, fresh_state
-from nodes.hand_back import hand_back, returned
+from nodes.tick import hand_back
 from tests.support.agents import EXTRACTING, Opening, opened, said
 from tests.support.clock import Clock
 from tests.support.scripted import call, scripted

@@ -11,7 +11,7 @@ from memory.errors import ContextOverflow, ModelError
 from memory.messages.convert import EVENT_KEY
 from memory.records.records import Goal
 from memory.settings import Settings
-from nodes.tick.draft_plan import draft_plan
+from nodes.tick.assess_task import draft_plan
 from tests.support.agents import Opening, said
 from tests.support.scripted import ScriptedChatModel, call, scripted
 from tests.support.tool_calls import goal_of

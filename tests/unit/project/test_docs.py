@@ -17,7 +17,7 @@ from memory import errors
 from memory.events.rules import RULES
 from memory.prompt.components import COMPONENTS, PLACEHOLDERS
 from memory.settings import Deployment, Settings
-from nodes.delegate.brief_delegate import PROMPTS
+from nodes.delegate import PROMPTS
 from tests.support.forked import forked_python
 from tests.support.pages import Page, printed, run, run_shell
 from tests.support.source_files import ROOT

@@ -27,7 +27,7 @@ from memory.errors import ContextOverflow, ModelError
 from memory.messages.convert import EVENT_KEY, MARK
 from memory.settings import Settings
 from memory.text.tokens import approximate_tokens
-from nodes.compaction.extract_facts import instruction
+from nodes.compaction import instruction
 from tests.support.agents import EXTRACTING, opened, result_of, said
 from tests.support.clock import Clock
 from tests.support.scripted import calls, scripted

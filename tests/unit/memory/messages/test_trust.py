@@ -15,13 +15,13 @@ from memory.messages.trust import (
     as_said,
     escaped,
     event_text,
-    one_line,
     unescaped,
 )
 from memory.prompt import assembly
 from memory.prompt.components import COMPONENTS
 from memory.prompt.rendering import block
 from memory.settings import Settings
+from memory.text import one_line
 from tools.policy import CONTEXTS, SLEEP_CONTEXTS
 
 NASTY = [

@@ -125,6 +125,6 @@ async def test_a_memory_is_lost_where_a_prompt_has_no_room_for_it(
     context: Any = SimpleNamespace(plans=plans, resources=resources, store=None, scope=None)
     context.settings, context.added_facts = Settings(), set
     monkeypatch.setattr(weigh_night, "_sources", hits)
-    monkeypatch.setattr(weigh_night.probes, "kept", kept)
+    monkeypatch.setattr(weigh_night.night, "kept_probes", kept)
     verdict = await weigh_night._weighed(context)
     assert (verdict["held"] is not None) is held

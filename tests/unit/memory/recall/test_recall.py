@@ -10,12 +10,13 @@ from langgraph.store.memory import InMemoryStore
 
 from memory.errors import InputError
 from memory.journal import entries as journal
+from memory.night import keep_probe, kept_probes
 from memory.recall.episodes import index_entries
-from memory.recall.probes import keep, kept, used
 from memory.recall.recall import BESIDE, IN_PROMPT, within
 from memory.records.records import SELF, RecallHit
 from memory.settings import Settings
 from memory.text.tokens import approximate_tokens, best_sentences
+from nodes.tick.record import facts_used
 from tests.support.facts import ANA, BEN, memory_at
 from tests.support.memories import Memories
 from tests.support.recalling import NOW, Asking, Failing, entry, fell, rows, write
@@ -175,12 +176,12 @@ async def test_a_recall_is_kept_as_a_probe_and_its_use_counted(asking: Asking) -
     fact = await asking.learn("Ana keeps bees")
     for query, most in (("bees", 9), ("otherwise", 9), ("bees " * 200, 9), ("bees?", 0)):
         hits = await asking.ask(query)
-        await keep(query, hits, store=asking.store, scope=ANA, now=NOW, most=most)
+        await keep_probe(query, hits, store=asking.store, scope=ANA, now=NOW, most=most)
         await asking.memory.touch(ANA, [one["id"] for one in hits], NOW)
         assert bool(hits) == (query != "otherwise")
     [known] = await asking.memory.all(ANA)
     assert (known["access_count"], known["last_access"]) == (3, NOW.isoformat())
-    [probe] = await kept(asking.store, ANA)
+    [probe] = await kept_probes(asking.store, ANA)
     assert probe == {"query": "bees", "found": fact["source_events"], "at": NOW.isoformat()}
 
 
@@ -397,13 +398,13 @@ SHOWN = {
 def test_a_fact_is_used_if_it_is_cited_or_its_own_words_are_said(
     answer: str, asked: str, expected: list[str]
 ) -> None:
-    assert used(SHOWN, answer, asked=asked) == expected
+    assert facts_used(SHOWN, answer, asked=asked) == expected
 
 
 def test_a_word_of_all_facts_proves_the_use_of_none() -> None:
     shown = {str(n): f"The mill ground {n * 111} sacks." for n in range(1, 9)}
-    assert used(shown, "The mill ground 333.", asked="How many?") == ["3"]
-    assert used(shown, "The mill ground nothing.", asked="How many?") == []
+    assert facts_used(shown, "The mill ground 333.", asked="How many?") == ["3"]
+    assert facts_used(shown, "The mill ground nothing.", asked="How many?") == []
 
 
 FILLERS = ["ok", "Yes please", "Danke, super!", "Guten Morgen zusammen", "Sure, thanks!"]
