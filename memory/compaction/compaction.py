@@ -26,6 +26,7 @@ from memory.text import (
     cut_to,
     once_per_message,
     one_line,
+    regex,
     sentences,
 )
 
@@ -274,11 +275,11 @@ HEAD = "[extract, no summary: the words of the conversation, shortened]"
 LEAST, MOST = 24, 240
 """Tokens per exchange; the newest has a fourth of the room, and the oldest are only counted."""
 
-_DETAIL = re.compile(
+_DETAIL = regex(
     r"\d|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\bdeadline\b", re.IGNORECASE
 )
 
-_NAME = re.compile(r"(?<=\S\s)[\W_]{0,9}[A-Z\u00c0-\u00de][\w'-]+")
+_NAME = regex(r"(?<=\S\s)[\W_]{0,9}[A-Z\u00c0-\u00de][\w'-]+")
 """A capitalised word that is not the first."""
 
 

@@ -27,9 +27,9 @@ from memory.models.offline import night
 from memory.models.offline.prompt import Call, Prompt, known_tools, read_prompt, states_something
 from memory.models.offline.replies import answer, next_step, told, without_ids
 from memory.models.offline.requests import Wishes, read_wishes
-from memory.text import approximate_tokens, shortened
+from memory.text import approximate_tokens, regex, shortened
 
-_WORD = re.compile(r"\s*\S+\s*$|\s*\S+(?=\s)")
+_WORD = regex(r"\s*\S+\s*$|\s*\S+(?=\s)")
 
 
 class OfflineChatModel(BaseChatModel):
@@ -123,7 +123,7 @@ _STRUCTURED: Mapping[str, Callable[[Prompt], dict[str, Any]]] = {
 """Functions that make a structured answer's arguments, by its form. A night's reflection asks
 nothing: a conclusion drawn by rules would push memories out of prompts.
 """
-_WHAT_NEXT = re.compile(r"what(?:'s| is| should \w+(?: \w+)?| comes)? next\b", re.IGNORECASE)
+_WHAT_NEXT = regex(r"what(?:'s| is| should \w+(?: \w+)?| comes)? next\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

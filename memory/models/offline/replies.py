@@ -17,7 +17,7 @@ from memory.models.offline.prompt import (
     sources,
     told_stems,
 )
-from memory.text import content_stems, sentences, shortened, stem
+from memory.text import content_stems, regex, sentences, shortened, stem
 
 NOT_KNOWN = "I do not know that yet."
 NOT_OFFLINE = (
@@ -100,10 +100,10 @@ def _distinct(found: Sequence[Quotable]) -> list[Quotable]:
 
 # Questions about the assistant itself: its goals, its clock, what it can do.
 
-_CLOCK = re.compile(r".*\bwhat(?:'s| is)? (?:the |today's )?(?:date|time|day)\b.*", re.IGNORECASE)
-_FORGET = re.compile(r"(?:please,? )?(?:forget|delete|erase)\b", re.IGNORECASE)
-_ABILITIES = re.compile(r"(?:what can (?:you|i|we) (?:do|ask|say)|help)\b.{0,40}", re.IGNORECASE)
-_GOALS = re.compile(
+_CLOCK = regex(r".*\bwhat(?:'s| is)? (?:the |today's )?(?:date|time|day)\b.*", re.IGNORECASE)
+_FORGET = regex(r"(?:please,? )?(?:forget|delete|erase)\b", re.IGNORECASE)
+_ABILITIES = regex(r"(?:what can (?:you|i|we) (?:do|ask|say)|help)\b.{0,40}", re.IGNORECASE)
+_GOALS = regex(
     r"(?:list|show|show me|what|what are|which|how many)(?: of)?"
     r" (?:my |our |your |the |all |open )*goals\b.*",
     re.IGNORECASE,
@@ -151,7 +151,7 @@ _TEMPLATES = {
 }
 """Sentence by tool; it is filled with the call's arguments and the result's fields."""
 
-_GOAL_ID = re.compile(r"\bgoal_\d+_\d+\b")
+_GOAL_ID = regex(r"\bgoal_\d+_\d+\b")
 
 
 def without_ids(text: str, prompt: Prompt) -> str:
