@@ -58,7 +58,7 @@ def fields_after(
 ) -> dict[str, Any] | None:
     """The fields to write; {} if the change is made already, None on a conflict.
 
-    A conflict is a field, not of JOINED, that is neither as it was nor as it is to be.
+    It is a conflict if the fields outside JOINED are neither all as before nor all as after.
     """
     now = {name: stored.get(name, BLANK.get(name)) for name in after}
     plain = [name for name in after if name not in JOINED]
@@ -70,22 +70,22 @@ def fields_after(
 
 
 def _joined(now: Sequence[Any], before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
-    kept = [one for one in now if one in after or one not in before]
-    return [*kept, *(one for one in after if one not in before and one not in now)]
+    kept = [item for item in now if item in after or item not in before]
+    return [*kept, *(item for item in after if item not in before and item not in now)]
 
 
 def facts_after(facts: Mapping[str, Fact], operations: Sequence[Operation]) -> dict[str, Fact]:
-    """Facts by operation id once `operations` are applied. `superseded_by` is one here, too."""
+    """Facts by operation id after `operations`; `superseded_by` holds an operation id here, too."""
     ops = {fact["id"]: fact["op"] for fact in facts.values()}
     after = {op: _by_op(fact, ops) for op, fact in facts.items()}
-    for one in with_values(operations):
-        target = one["target"]
-        if one["kind"] == "add_fact":
-            after.setdefault(target, fact_from(cast(FactDraft, one["after"])))
-        elif one["kind"] == "remove_fact":
+    for operation in with_values(operations):
+        target = operation["target"]
+        if operation["kind"] == "add_fact":
+            after.setdefault(target, fact_from(cast(FactDraft, operation["after"])))
+        elif operation["kind"] == "remove_fact":
             after.pop(target, None)
-        elif one["kind"] == "change_fact" and target in after:
-            changed = fields_after(after[target], one["before"], one["after"])
+        elif operation["kind"] == "change_fact" and target in after:
+            changed = fields_after(after[target], operation["before"], operation["after"])
             after[target] = cast(Fact, {**after[target], **(changed or {})})
     return after
 
@@ -131,18 +131,18 @@ async def with_doubts(
     another fact end.
     """
     known = {fact["op"]: fact for fact in (falls, *holds)}
-    for _ in range(2):  # Others may contradict what it contradicts.
+    for _ in range(2):  # What it contradicts, and what contradicts that.
         against = {op for fact in known.values() for op in fact.get("disputed", ())}
         known |= await semantic.by_op(scope, sorted(against - known.keys()))
-    rests = await dependents_of(known.values(), store=store, semantic=semantic, scope=scope)
+    dependents = await dependents_of(known.values(), store=store, semantic=semantic, scope=scope)
     sources, reason = operations[0]["sources"], operations[0]["reason"]
     doubted = [
         doubt_fact(fact, falls["op"], sources, reason)
-        for fact in rests
+        for fact in dependents
         if falls["op"] in fact["depends_on"] and fact not in holds
     ]
     made = [*operations, *doubted]
-    after = facts_after({**known, **{fact["op"]: fact for fact in rests}}, made)
+    after = facts_after({**known, **{fact["op"]: fact for fact in dependents}}, made)
     return [*made, *end_doubts(after, sources, reason)]
 
 
@@ -159,8 +159,8 @@ async def cited_ids(
     The result may have ids of other entries and events, too.
     """
     operations, ids = with_values(operations), {one["id"] for one in given}
-    citing = sorted(ids.union(*(one["sources"] for one in given)))
-    known = await semantic.facts_listed(scope, Listing({}, citing=citing))
+    ids_and_events = sorted(ids.union(*(one["sources"] for one in given)))
+    known = await semantic.facts_listed(scope, Listing({}, citing=ids_and_events))
     known += (await semantic.by_op(scope, sorted(facts_named(operations)))).values()
     stored = {fact["op"]: fact for fact in known}
     facts = facts_after(stored, operations).values()
@@ -168,8 +168,8 @@ async def cited_ids(
     profiles = entities.after(profiles, {}, operations)[0]
     observed = (one for profile in profiles.values() for one in profile["observations"])
     added = (one["after"] for one in operations if one["kind"] == "add_entry")
-    made = {op: fact["id"] for op, fact in stored.items()}
-    ends = links.after(await links.read(store, scope, ids), operations, made)
+    fact_ids = {op: fact["id"] for op, fact in stored.items()}
+    ends = links.after(await links.read(store, scope, ids), operations, fact_ids)
     return {
         *(one for fact in facts for one in (*fact["source_entries"], *fact["source_events"])),
         *(one for observation in observed for one in observation["sources"]),
@@ -220,7 +220,7 @@ async def apply_operations(
     await _change_facts(operations, ids, semantic, scope)
     operations = await _without_cited(operations, store, semantic, scope)
     removed = [one["target"] for one in operations if one["kind"] == "remove_fact"]
-    # A fact that existed before, and was said again, stays.
+    # A fact with another operation id existed before and was said again: it stays.
     gone = [facts[op]["id"] for op in removed if op in facts and facts[op]["op"] == op]
     puts, pruned = await _entry_puts(operations, store, semantic, scope)
     # Nothing is linked to an end that does not exist.
@@ -233,7 +233,7 @@ async def apply_operations(
     puts += await links.puts_after(store, scope, operations, ids, [*gone, *pruned, *missing])
     puts += await entities.puts_after(store, scope, operations)
     puts += await pages.puts_after(store, scope, operations)
-    puts += [put for one in operations for put in _marks(one, scope)]
+    puts += [put for one in operations for put in _undreamed_puts(one, scope)]
     puts += await _reflections(operations, store, scope)
     if gone:
         if puts:
@@ -246,7 +246,7 @@ async def apply_operations(
         await write_batch(store, puts)
     if any(one["kind"] in ON_ENTRIES for one in operations):
         await episodes.index_written(store, semantic, scope, added)
-    written = (_written(operation, ids) for operation in operations)
+    written = (_new_id(operation, ids) for operation in operations)
     return [one for one in written if one is not None]
 
 
@@ -257,7 +257,7 @@ async def _write_facts(
     drafts = [cast(FactDraft, o["after"]) for o in operations if o["kind"] == "add_fact"]
     made = await semantic.add(scope, drafts) if drafts else []
     known = {draft["op"]: fact for draft, fact in zip(drafts, made, strict=True)}
-    # Read only if needed, so that writing entries works while the facts' file fails.
+    # Read only if needed: entries can be written even while the facts' file cannot be read.
     missing = sorted(facts_named(operations) - known.keys())
     return known | (await semantic.by_op(scope, missing) if missing else {})
 
@@ -265,14 +265,14 @@ async def _write_facts(
 def facts_named(operations: Sequence[Operation]) -> set[str]:
     """Operation ids of the facts that operations add, change, remove or link, and of heirs."""
     found: set[str] = set()
-    for one in with_values(operations):
-        if one["kind"] in ON_FACTS:
-            found.add(one["target"])
-        if one["kind"] == "change_fact":
-            heirs = (one[when].get("superseded_by") for when in _WHEN)
+    for operation in with_values(operations):
+        if operation["kind"] in ON_FACTS:
+            found.add(operation["target"])
+        if operation["kind"] == "change_fact":
+            heirs = (operation[when].get("superseded_by") for when in _WHEN)
             found.update(heir for heir in heirs if heir)
-        elif one["kind"] in ("link", "unlink"):
-            found |= links.fact_ops(one)
+        elif operation["kind"] in ("link", "unlink"):
+            found |= links.fact_ops(operation)
     return found
 
 
@@ -293,7 +293,7 @@ async def _change_facts(
         changed = fields_after(fact, before, after)
         if changed == {}:
             continue
-        if changed is None or await _without_heir(
+        if changed is None or await _heir_invalid(
             fact, after.get("superseded_by"), semantic, scope
         ):
             log.warning("skipped, as memory changed meanwhile: %s", operation["id"])
@@ -301,8 +301,8 @@ async def _change_facts(
         await semantic.update(scope, fact["id"], changed)
 
 
-async def _without_heir(fact: Fact, by: str | None, semantic: SemanticMemory, scope: Scope) -> bool:
-    """Whether the superseding fact is missing, is this fact, or was superseded by it."""
+async def _heir_invalid(fact: Fact, by: str | None, semantic: SemanticMemory, scope: Scope) -> bool:
+    """Whether the superseding fact (`by`) is missing, is this fact, or was superseded by it."""
     if by is None:
         return False
     heir = await semantic.get(scope, by)
@@ -319,7 +319,7 @@ def _resolved(values: Mapping[str, Any], facts: Mapping[str, str]) -> dict[str, 
 async def _without_cited(
     operations: Sequence[Operation], store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> list[Operation]:
-    """The operations without the pruning of entries that something cites by now."""
+    """The operations, without prunings of entries that memory cites by now."""
     pruned = [one["target"] for one in operations if one["kind"] == "prune_entry"]
     standing = await journal.read_many(store, scope, pruned)
     if not standing:
@@ -379,7 +379,7 @@ def _added(standing: JournalEntry | None, added: JournalEntry) -> JournalEntry:
     return standing
 
 
-def _marks(operation: Operation, scope: Scope) -> list[PutOp]:
+def _undreamed_puts(operation: Operation, scope: Scope) -> list[PutOp]:
     kind, target = operation["kind"], operation["target"]
     settled = kind == "settle_fact" and operation["after"]["dreamed"]
     if kind == "remove_fact" or settled:
@@ -393,12 +393,12 @@ async def _reflections(
     operations: Sequence[Operation], store: BaseStore, scope: Scope
 ) -> list[PutOp]:
     """The time of the last insights, unless others were stored since."""
-    mine = [one for one in operations if one["kind"] == "reflected"]
-    if not mine:
+    reflections = [reflection for reflection in operations if reflection["kind"] == "reflected"]
+    if not reflections:
         return []
     standing = at = await last_reflection(store, scope)
-    for one in mine:
-        at = one["after"]["at"] if at == one["before"]["at"] else at
+    for reflection in reflections:
+        at = reflection["after"]["at"] if at == reflection["before"]["at"] else at
     if at == standing:
         return []
     return [PutOp(scope.namespace(REFLECTION), "last", {"at": at} if at else None)]
@@ -410,7 +410,7 @@ async def last_reflection(store: BaseStore, scope: Scope) -> str | None:
     return cast(str, item.value["at"]) if item else None
 
 
-def _written(operation: Operation, facts: Mapping[str, str]) -> str | None:
+def _new_id(operation: Operation, facts: Mapping[str, str]) -> str | None:
     if operation["kind"] == "add_entry":
         return operation["target"]
     return facts.get(operation["id"]) if operation["kind"] == "add_fact" else None
@@ -421,7 +421,7 @@ KEY = "circadian_sink"
 
 
 class Collector:
-    """Takes the operations of tools: awake it applies them at once."""
+    """Takes the operations of tools. Awake, it applies them at once."""
 
     doubts: dict[str, str] | None = None
     """Operation id -> why the rules rejected its fact, for the model that judges it afterwards;
@@ -452,7 +452,7 @@ class Collector:
 
 
 class PlanCollector(Collector):
-    """Asleep: keeps operations for the plan of the night's step."""
+    """Asleep, keeps the operations for the plan of the night's step."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A correction: what it changes, and how one is finished that was broken off.
+"""Corrections of facts by people: what each changes, and how an interrupted one is finished.
 
 Store namespace (below `(user, thread)`): `correcting` operation id -> BegunCorrection, from before
 its first change to after its last.
@@ -89,11 +89,11 @@ async def begin_correction(
 async def carry_out(
     begun: BegunCorrection, *, store: BaseStore, semantic: SemanticMemory, scope: Scope
 ) -> Fact:
-    """Do what a correction says, or what is left of it; returns the new fact. Idempotent."""
+    """Apply a correction, or the rest of an interrupted one; return the new fact. Idempotent."""
     op = begun["op"]
     await apply_operations(begun["operations"], store=store, semantic=semantic, scope=scope)
     new = (await semantic.by_op(scope, [op]))[op]
-    # Of the first writing of the fact, so that a repeated correction is one line.
+    # Time and origin of the first try, so that a repeated correction is one line of the log.
     at, origin = datetime.fromisoformat(new["created"]), new["source_events"][0]
     line = audit.of_correction(begun["fact"], new["id"], at=at, who=begun["by"], origin=origin)
     done = PutOp(scope.namespace(CORRECTING), op, None)
@@ -109,7 +109,7 @@ async def finish_corrections(
     semantic: SemanticMemory,
     scope: Scope,
 ) -> SessionMemory:
-    """Finish those that were broken off; returns session memory. The caller holds the agent."""
+    """Finish interrupted corrections; return session memory. The caller holds the agent's lock."""
     for begun in await begun_corrections(store, scope):
         memory = corrected(memory, begun, owners)
         await carry_out(begun, store=store, semantic=semantic, scope=scope)
@@ -117,13 +117,13 @@ async def finish_corrections(
 
 
 async def begun_corrections(store: BaseStore, scope: Scope) -> list[BegunCorrection]:
-    """Corrections under way or broken off."""
+    """Corrections that are under way or were interrupted."""
     items = await list_items(store, scope.namespace(CORRECTING))
     return [cast(BegunCorrection, item.value) for item in items]
 
 
 def _operations(old: Fact, said: str, who: str, op: str, at: str) -> list[Operation]:
-    """The operations of a correction; the same at every retry, as `at` is that of the first."""
+    """The operations of a correction; the same at every try, as `at` is the time of the first."""
     entry = _entry(old, said, who, op, at)
     draft: FactDraft = {
         "op": op,

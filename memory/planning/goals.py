@@ -54,13 +54,13 @@ def add(
         "auto_generated": auto_generated,
     }
     if marks:
-        told = lines_of(description).intersection(marks.get("public", ()))
-        after[goal_id] = {**after[goal_id], **marks, "public": sorted(told)}
+        public_lines = lines_of(description).intersection(marks.get("public", ()))
+        after[goal_id] = {**after[goal_id], **marks, "public": sorted(public_lines)}
     return _rolled_up(after, goal_id), goal_id
 
 
 def reword(goals: Mapping[str, Goal], goal_id: str, description: str, marks: Marks) -> Goals:
-    """Give a goal another text, as where its day moved. `marks`: of the text; its owner stays."""
+    """Give a goal another text, such as a new day. `marks`: of the text; the goal's `by` stays."""
     goal = known(goals, goal_id)
     if not description.strip():
         raise Refusal("A goal needs a description", "Say in one sentence what is to be reached.")
@@ -69,17 +69,17 @@ def reword(goals: Mapping[str, Goal], goal_id: str, description: str, marks: Mar
 
 
 def is_public(marks: Marks, text: str) -> bool:
-    """Whether others than owners may know this text; of unknown origin it is an owner's secret."""
+    """Whether others than owners may know this text; a text without marks is private."""
     return lines_of(text) <= {*marks["public"]} if "public" in marks else "by" in marks
 
 
 def lines_of(text: str) -> set[str]:
-    """The lines of a text, without the space around them and without blank ones."""
+    """The lines of a text, stripped, without blank lines."""
     return {line.strip() for line in text.splitlines() if line.strip()}
 
 
 def public_part(goals: Mapping[str, Goal]) -> Goals:
-    """The goals that others than owners may know. Below a hidden goal they stand as roots."""
+    """The goals that others than owners may know; subtasks of a hidden goal become roots."""
     shown = {id_: goal for id_, goal in goals.items() if is_public(goal, goal["description"])}
     return {
         id_: {
@@ -150,7 +150,7 @@ def recompute(goals: Mapping[str, Goal]) -> Goals:
 def completions(
     before: Mapping[str, Goal], after: Mapping[str, Goal], now: datetime
 ) -> list[CompletedTask]:
-    """The root goals completed between `before` and `after`, for a log: each time anew."""
+    """The root goals completed between `before` and `after`; one completed again counts again."""
     return [
         {"description": goal["description"], "timestamp": now.isoformat()}
         for goal_id, goal in changed(before, after).items()

@@ -27,7 +27,7 @@ def create(
     marks: Marks | None = None,
     public: bool = False,
 ) -> Projects:
-    """Create a project and make it active; the previous one is paused and stamped.
+    """Create a project and make it active; the previous one is paused.
 
     White space around the key is removed. `marks`: to whom it belongs, and on whose words it rests.
     `public`: others than owners listen, and are told of no project that they may not know.
@@ -36,14 +36,14 @@ def create(
     if not key:
         raise Refusal("A project needs a key", "Give a short key such as 'build_tavern'.")
     if key in projects["slots"]:
-        known = known_to(projects, public)["slots"]
+        seen = known_to(projects, public)["slots"]
         advice = (
             "Use swap_project to switch to it, or create the new project under another key."
-            if key in known
+            if key in seen
             else "It was begun in private and is not shown here: its owner can go on with it in "
             "private. Or take another key."
         )
-        raise Refusal(f"Project '{key}' already exists", advice, available_projects=list(known))
+        raise Refusal(f"Project '{key}' already exists", advice, available_projects=list(seen))
     stamp = now.isoformat()
     slot: Project = {
         "summary": summary,
@@ -54,7 +54,7 @@ def create(
     }
     if marks:
         slot = {**slot, **marks}
-    return {"active": key, "slots": {**_put_away(projects, None, stamp), key: slot}}
+    return {"active": key, "slots": {**_paged_out(projects, None, stamp), key: slot}}
 
 
 def swap(
@@ -85,7 +85,7 @@ def swap(
     after = projects
     if key != old:
         stamp = now.isoformat()
-        slots = _put_away(projects, given, stamp, replace=replace, public=public)
+        slots = _paged_out(projects, given, stamp, replace=replace, public=public)
         slots[key] = {**slots[key], "status": "active", "last_active": stamp}
         after = {"active": key, "slots": slots}
     elif given is not None:
@@ -114,7 +114,7 @@ def update(
     """Change the active project; None or a blank update keeps its context.
 
     An update is appended to the context, or replaces it with `replace`. A status other than active
-    frees the slot; `completed` also returns a task. `public`: what is hidden stays as it is.
+    frees the slot; `completed` also returns a task. `public`: private lines stay as they are.
     """
     seen = known_to(projects, public)
     key = seen["active"]
@@ -127,7 +127,7 @@ def update(
     if not _given(context_update) and status is None:
         raise Refusal("Nothing to change", "Give context_update, status, or both.")
     stamp = now.isoformat()
-    slot = _stamped(projects["slots"][key], context_update, stamp, replace=replace, public=public)
+    slot = _updated(projects["slots"][key], context_update, stamp, replace=replace, public=public)
     slot = {**slot, "status": status or "active"}
     done: CompletedTask | None = None
     if slot["status"] == "completed":
@@ -146,22 +146,22 @@ def replaced(before: Projects, after: Projects, key: str, *, public: bool = Fals
 
 
 def known_to(projects: Projects, public: bool) -> Projects:
-    """All projects; for a public the projects and lines that were told where others listen."""
+    """All projects; for a public audience the projects and lines that were told in public."""
     if not public:
         return projects
     slots: dict[str, Project] = {
-        key: {**slot, "context": _part(slot)}
+        key: {**slot, "context": _public_context(slot)}
         for key, slot in projects["slots"].items()
         if (text := slot["summary"].strip() or slot["context"].strip()) and is_public(slot, text)
     }
     return {"active": projects["active"] if projects["active"] in slots else None, "slots": slots}
 
 
-def _part(slot: Project) -> str:
+def _public_context(slot: Project) -> str:
     return "\n".join(one for one in slot["context"].splitlines() if is_public(slot, one))
 
 
-def _put_away(
+def _paged_out(
     projects: Projects,
     context: str | None,
     stamp: str,
@@ -173,38 +173,39 @@ def _put_away(
     key = projects["active"]
     if key is not None and key in slots:
         slots[key] = {
-            **_stamped(slots[key], context, stamp, replace=replace, public=public),
+            **_updated(slots[key], context, stamp, replace=replace, public=public),
             "status": "paused",
         }
     return slots
 
 
-def _stamped(
+def _updated(
     slot: Project, update: str | None, stamp: str, *, replace: bool, public: bool
 ) -> Project:
     if update is None or not _given(update):
         return {**slot, "last_active": stamp}
     context = _joined(slot, update, replace, public)
-    said = lines_of(update) if public else set()
+    said_lines = lines_of(update) if public else set()
     before, after = (lines_of(f"{slot['summary']}\n{one}") for one in (slot["context"], context))
-    told = sorted(one for one in after if one in said or (one in before and is_public(slot, one)))
-    return {**slot, "context": context, "last_active": stamp, "public": told}
+    still_public = {line for line in before if is_public(slot, line)}
+    public_lines = sorted(after & (said_lines | still_public))
+    return {**slot, "context": context, "last_active": stamp, "public": public_lines}
 
 
 def _joined(slot: Project, update: str, replace: bool, public: bool) -> str:
     """The context with the update appended; an update that repeats the context replaces it.
 
-    What a public may not know comes first and stays.
+    Lines that a public audience may not know come first and stay.
     """
-    standing = _part(slot) if public else slot["context"]
-    told = {*lines_of(standing), *lines_of(update)}
-    hidden = lines_of(slot["context"]) - told if public else set()
+    standing = _public_context(slot) if public else slot["context"]
+    known = {*lines_of(standing), *lines_of(update)}
+    hidden = lines_of(slot["context"]) - known if public else set()
     whole = replace or _within(standing, update)
     if not whole and lines_of(update) <= lines_of(standing):
         return slot["context"]
-    seen = update if whole else f"{standing.rstrip()}\n{update}"
+    shown = update if whole else f"{standing.rstrip()}\n{update}"
     kept = [one for one in slot["context"].splitlines() if one.strip() in hidden]
-    context = "\n".join([*kept, seen])
+    context = "\n".join([*kept, shown])
     if len(context) > LONGEST_CONTEXT:
         raise Refusal(
             f"The project's context would have {len(context):,} characters, "
@@ -223,7 +224,7 @@ def _given(text: str | None) -> bool:
 
 
 def resting_on(projects: Projects, key: str | None, others: Sequence[str]) -> Projects:
-    """The projects, with `others`, who are not owners, among the origins of project `key`."""
+    """The projects, with `others` (people who are not owners) among the origins of `key`."""
     if key is None or not others:
         return projects
     slot = projects["slots"][key]

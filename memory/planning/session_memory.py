@@ -45,13 +45,13 @@ def add(
         raise Refusal("Nothing to remember", "Give one fact or pattern as a sentence.")
     _guard([text], rejected=content)
     standing = memory["key_facts"] if memory_type == "fact" else memory["learned_patterns"]
-    known = next((item for item in standing if _same(item) == _same(text)), None)
+    known = next((item for item in standing if _key(item) == _key(text)), None)
     result: dict[str, Any] = {"memory_type": memory_type, "added": text}
     after = memory
     if known is None:
-        after = _with(memory, memory_type, [*standing, text])
-        after = _named(after, {text: by}, {text: [*rests_on]})
-        after = _hidden(after, [*memory.get("private", ()), *([text] if private else ())])
+        after = _with_items(memory, memory_type, [*standing, text])
+        after = _with_speakers(after, {text: by}, {text: [*rests_on]})
+        after = _with_private(after, [*memory.get("private", ()), *([text] if private else ())])
     else:
         result |= {"added": None, "message": f"Already known, not added twice: {known}"}
     result |= {
@@ -76,9 +76,9 @@ def compact(
 
     Returns the new memory and the tool's result. An item keeps its speaker. `by`: who requested
     this, unless an owner did; new items get this name, and what others said stays word for word.
-    `rests_on`: item -> those besides owners on whose words it may rest. Not `private`, the tick did
-    not show the private items, and they stay. Raises Refusal for an item about the assistant, two
-    empty lists, or the loss of what others said.
+    `rests_on`: item -> those besides owners on whose words it may rest. Unless `private`, the tick
+    did not show the private items, and they stay. Raises Refusal for an item about the assistant,
+    two empty lists, or the loss of what others said.
     """
     hidden = [] if private else memory.get("private", [])
     facts = _each_once([*(one for one in memory["key_facts"] if one in hidden), *new_facts])
@@ -106,8 +106,8 @@ def compact(
     said, rested = memory.get("said_by", {}), memory.get("origins", {})
     speakers = {one: by if old is None else said.get(old) for one, old in nearest.items()}
     origins = {one: [*rests_on.get(one, rested.get(old or "", ()))] for one, old in nearest.items()}
-    after = _named(after, speakers, origins)
-    after = _hidden(after, [one for one in items if _is_private(one, memory, private)])
+    after = _with_speakers(after, speakers, origins)
+    after = _with_private(after, [one for one in items if _is_private(one, memory, private)])
     return after, {"before": before, "after": _counts(after), "summary": summary}
 
 
@@ -122,9 +122,9 @@ class CorrectedFact(TypedDict):
 def corrected(
     memory: SessionMemory, correction: CorrectedFact, owners: Collection[str]
 ) -> SessionMemory:
-    """The memory with what is true in place of the items that repeat what was wrong.
+    """The memory with the corrected text in place of the items that repeat the wrong one.
 
-    A text in the first person is left out: an item does not say whose it is.
+    A corrected text in the first person is left out: an item does not say whose words it is.
     """
     old, said = correction.get("texts", ("", ""))  # an older version kept none
     by = correction["by"]
@@ -140,14 +140,14 @@ def corrected(
     )
     after: SessionMemory = {**memory, "key_facts": facts, "learned_patterns": patterns}
     hidden = memory.get("private", [])
-    return _hidden(
-        _named(after, {said: None if by in owners else by}, {said: []}),
+    return _with_private(
+        _with_speakers(after, {said: None if by in owners else by}, {said: []}),
         [*hidden, *(new if wrong & {*hidden} else ())],
     )
 
 
 def without_private(memory: SessionMemory) -> SessionMemory:
-    """The memory as a prompt may show it whose answer others than owners read."""
+    """The memory without private items, for prompts whose answers others than owners read."""
     hidden = memory.get("private", [])
     return {
         **memory,
@@ -170,13 +170,13 @@ def _guard(texts: Iterable[str], *, rejected: str | None = None) -> None:
         raise Refusal(ERROR, SUGGESTION, rejected_content=content)
 
 
-def _with(memory: SessionMemory, memory_type: MemoryType, texts: list[str]) -> SessionMemory:
+def _with_items(memory: SessionMemory, memory_type: MemoryType, texts: list[str]) -> SessionMemory:
     if memory_type == "fact":
         return {**memory, "key_facts": texts}
     return {**memory, "learned_patterns": texts}
 
 
-def _named(
+def _with_speakers(
     memory: SessionMemory, said_by: Mapping[str, str | None], origins: Mapping[str, Sequence[str]]
 ) -> SessionMemory:
     """The memory with the speakers and origins of its items; removed items lose theirs."""
@@ -193,8 +193,8 @@ def _named(
     return cast(SessionMemory, bare | {key: known for key, known in left.items() if known})
 
 
-def _hidden(memory: SessionMemory, texts: Iterable[str]) -> SessionMemory:
-    """The memory with those of `texts` marked as private that stand in it."""
+def _with_private(memory: SessionMemory, texts: Iterable[str]) -> SessionMemory:
+    """The memory with those of its items marked as private that are among `texts`."""
     standing = (*memory["key_facts"], *memory["learned_patterns"])
     private = [one for one in standing if one in {*texts}]
     bare = cast(SessionMemory, {key: value for key, value in memory.items() if key != "private"})
@@ -202,7 +202,7 @@ def _hidden(memory: SessionMemory, texts: Iterable[str]) -> SessionMemory:
 
 
 def _is_private(text: str, memory: SessionMemory, private: bool) -> bool:
-    """Whether an item was private, or is new in a tick that nobody but owners hears."""
+    """Whether an item was private, or is new in a tick that only owners hear."""
     hidden = memory.get("private", [])
     if any(share(text, [one]) >= KEPT for one in hidden):
         return True
@@ -216,9 +216,9 @@ def _nearest(text: str, memory: SessionMemory) -> str | None:
 
 
 def _lost(memory: SessionMemory, left: Sequence[str], by: str) -> list[str]:
-    said, kept = memory.get("said_by", {}), {_same(one) for one in left}
+    said, kept = memory.get("said_by", {}), {_key(one) for one in left}
     standing = (*memory["key_facts"], *memory["learned_patterns"])
-    return [one for one in standing if said.get(one) != by and _same(one) not in kept]
+    return [one for one in standing if said.get(one) != by and _key(one) not in kept]
 
 
 def _counts(memory: SessionMemory) -> dict[str, int]:
@@ -229,9 +229,9 @@ def _each_once(texts: Iterable[str]) -> list[str]:
     kept: dict[str, str] = {}
     for text in texts:
         if text.strip():
-            kept.setdefault(_same(text), text.strip())
+            kept.setdefault(_key(text), text.strip())
     return list(kept.values())
 
 
-def _same(text: str) -> str:
+def _key(text: str) -> str:
     return " ".join(text.casefold().split())

@@ -113,7 +113,7 @@ class Memory:
         """Store these facts and entries, with the facts marked as dreamt; returns the facts."""
         await self.apply([*(add_fact(d, "test") for d in facts)])
         await self.apply([add_entry(e, "test") for e in entries])
-        marks = [apply._marks(add_fact(d, "test"), self.scope)[0] for d in facts]
+        marks = [apply._undreamed_puts(add_fact(d, "test"), self.scope)[0] for d in facts]
         await write_batch(self.store, [one._replace(value=None) for one in marks])
         stored = await self.semantic.by_op(self.scope, [one["op"] for one in facts])
         return [stored[one["op"]] for one in facts]

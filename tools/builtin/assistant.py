@@ -7,7 +7,7 @@ node `delegate`.
 
 The status is computed when the tool is called, and so includes what earlier calls of the same
 answer did. Its answer is never cached. The prompt changes only when an owner asks and a person
-confirms the shown difference; the user's prompt never changes. A memory goes in the same way.
+confirms the shown difference; the user's prompt never changes. Erasing a memory needs both, too.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ async def go_to_sleep(
     stop_asked = await events.stop_asked_by(store, scope) is not None
     if state["emergency_stop"] or stop_asked:
         raise Refusal("The emergency stop is set", "End your work: a person has to clear it first.")
-    waiting = await _direct(runtime)
+    waiting = await _waiting_events(runtime)
     if waiting:
         are = "direct event waits" if waiting == 1 else "direct events wait"
         raise Refusal(
@@ -97,8 +97,8 @@ async def go_to_sleep(
     return answer(runtime, told, sleep_wish=wish)
 
 
-async def _direct(runtime: Runtime) -> int:
-    """Number of waiting events that people want acted on, without the event in hand."""
+async def _waiting_events(runtime: Runtime) -> int:
+    """Number of waiting events that people want answered, without the event in hand."""
     state, scope = runtime.state, scope_of(runtime.config)
     items = await inbox.waiting(store_of(runtime), scope, state.get("handled", []))
     in_hand = event_of(runtime)
@@ -284,7 +284,8 @@ async def forget_memory(
     settings, given = settings_of(runtime.context), {"memory_id": memory_id}
     if refusal := why_not_erased(state, runtime.config, settings, given):
         raise refusal
-    hit, (earlier, _) = _shown(state, given), await forgetting.left_over(store, scope)
+    hit = _named_memory(state, given)
+    earlier, _ = await forgetting.left_over(store, scope)
     if earlier is not None and earlier["entity"] != hit["id"]:
         raise Refusal("Something else is erased first", "Ask for it again in a later tick.")
     begun: forgetting.Begun = {
@@ -294,7 +295,7 @@ async def forget_memory(
         "memories": [],
         "informed": [],
     }
-    if earlier is None:  # else a crash came between
+    if earlier is None:  # else an earlier try of the tick has begun it
         await forgetting.begin(store, scope, begun, [])
     return answer(runtime, {"memory_id": hit["id"], "message": "It is erased after this tick"})
 
@@ -303,14 +304,15 @@ def why_not_erased(
     state: State, config: RunnableConfig, settings: Settings, args: Mapping[str, Any]
 ) -> Refusal | None:
     """Why the current tick may not have a memory erased, or None; see `why_not`."""
-    if resources_of(config).served:  # where no use case ends a run, and so nobody could erase it
+    if resources_of(config).served:  # no use case ends a run there, so nothing would erase it
         return Refusal("Nothing is erased from a conversation here", BY_HAND)
     if not_owners := not_of_owner(state, config, settings):
         return Refusal(not_owners, BY_HAND)
-    return None if _shown(state, args) else Refusal("This tick was shown no such memory", LOOK)
+    shown = _named_memory(state, args)
+    return None if shown else Refusal("This tick was shown no such memory", LOOK)
 
 
-def _shown(state: State, args: Mapping[str, Any]) -> dict[str, Any]:
+def _named_memory(state: State, args: Mapping[str, Any]) -> dict[str, Any]:
     """The memory that a page of the prompt or a recall showed under the given id; {} if none."""
     hits = hits_in(of_tick(state["messages"], state["tick"]))
     told = {one["id"]: one for one in (*_on_pages(state["context"]), *hits)}
@@ -327,7 +329,7 @@ def _on_pages(context: AssembledContext | None) -> list[dict[str, Any]]:
 
 
 forget_memory.metadata = {
-    "difference": lambda state, args: f"- {one_line(_shown(state, args)['text'])} {WITH_IT}",
+    "difference": lambda state, args: f"- {one_line(_named_memory(state, args)['text'])} {WITH_IT}",
     "why_not": why_not_erased,
 }
 

@@ -1,6 +1,6 @@
 """Tools of facts: store them with their sources, recall them, settle which of two holds.
 
-Rulings 13, 15 and 17 say which evidence a fact needs.
+`FactCheck` in tools/evidence.py says which evidence a fact needs.
 """
 
 from __future__ import annotations
@@ -138,36 +138,36 @@ async def store_memory(
 async def _with_ids(
     facts: Sequence[FactGiven], runtime: Runtime, collector: Collector
 ) -> list[FactGiven]:
-    """The facts with entries in place of numbers that a night shows, and of what was looked up."""
-    ids = {one: [collector.resolve(one)] for fact in facts for one in fact.source_ids}
+    """The facts with entry ids in place of the numbers in a night, and of memories looked up."""
+    ids = {cited: [collector.resolve(cited)] for fact in facts for cited in fact.source_ids}
     state, shown = runtime.state, collector.shown
     exchange: list[AnyMessage] = state.get("exchange") or []
     hits = hits_in(of_tick(state["messages"], state["tick"]) if shown is None else exchange)
-    given = {
-        hit["id"]: [one for one in (hit["id"], *hit.get("sources", ())) if one in ids]
+    cited_by_hit = {
+        hit["id"]: [id_ for id_ in (hit["id"], *hit.get("sources", ())) if id_ in ids]
         for hit in hits
     }
-    if named := {id_ for id_, those in given.items() if those}:
+    if named := {hit for hit, cited in cited_by_hit.items() if cited}:
         scope, semantic = scope_of(runtime.config), resources_of(runtime.config).semantic
         known = await semantic.by_id(scope, sorted(named))
         behind = [id_ for one in known.values() for id_ in one["source_entries"]]
-        ids |= {one: known[one]["source_entries"] for one in ids.keys() & known.keys()}
-        for event in {one for those in given.values() for one in those} - known.keys() - named:
-            entries = [one for one in (*behind, *named) if one.endswith(f"_{event}")]
+        ids |= {id_: known[id_]["source_entries"] for id_ in ids.keys() & known.keys()}
+        cited_ids = {id_ for cited in cited_by_hit.values() for id_ in cited}
+        for event in cited_ids - known.keys() - named:  # the rest are ids of events
+            entries = [id_ for id_ in (*behind, *named) if id_.endswith(f"_{event}")]
             ids[event] = list(dict.fromkeys(entries)) or ids[event]
         if shown is not None:
-            cited = sorted({id_ for each in ids.values() for id_ in each} - {*shown})
-            collector.looked_up |= await journal.read_many(store_of(runtime), scope, cited)
-    return [
-        one.model_copy(update={"source_ids": [id_ for each in one.source_ids for id_ in ids[each]]})
-        for one in facts
-    ]
+            beside = sorted({id_ for entries in ids.values() for id_ in entries} - {*shown})
+            collector.looked_up |= await journal.read_many(store_of(runtime), scope, beside)
+    sources = ([id_ for cited in fact.source_ids for id_ in ids[cited]] for fact in facts)
+    updates = ({"source_ids": found} for found in sources)
+    return [fact.model_copy(update=new) for fact, new in zip(facts, updates, strict=True)]
 
 
 async def _with_senders(
     facts: Sequence[FactGiven], sources: Mapping[str, JournalEntry], runtime: Runtime
 ) -> list[FactGiven]:
-    """The facts, with the sender of a source as the speaker where another name of theirs stands."""
+    """The facts with a sender's id as speaker where the model gave another name of the sender."""
     said = dict.fromkeys(one["source_entity"] for one in sources.values())
     senders = [one for one in said if one not in (None, LOCAL_USER)]  # facts name the local user
     if all(fact.speaker in (None, LOCAL_USER, *senders) for fact in facts):
@@ -192,17 +192,13 @@ def _with_questions(
 ) -> list[str]:
     """The ids, with those of the questions that they answer, if the text takes words from these.
 
-    A model that makes a fact of "Yes, on Monday" cites the answer alone. `asked`: of the entries
-    `shown`, the question by the id of its answer.
+    A model that makes a fact of "Yes, on Monday" cites the answer alone. `asked`: id of an answer
+    -> id of its question, among the entries `shown`.
     """
     cited = [shown[one]["content"] for one in ids if one in shown]
     questions = [asked[one] for one in ids if one in asked and asked[one] not in ids]
-    taken = [
-        one
-        for one in questions
-        if share(text, [*cited, shown[one]["content"]]) > share(text, cited)
-    ]
-    return [*ids, *dict.fromkeys(taken)]
+    shares = {id_: share(text, [*cited, shown[id_]["content"]]) for id_ in questions}
+    return [*ids, *(id_ for id_, words in shares.items() if words > share(text, cited))]
 
 
 class _Places:
@@ -300,11 +296,8 @@ def _in_own_words(fact: FactGiven, entries: Sequence[JournalEntry]) -> str | Non
     given, speaker = _person(fact), speaker_of(fact.text, _person(fact), said_in(entries))
     if given is None or speaker is None or name_key(given) != name_key(speaker):
         return None
-    own = [
-        one["content"]
-        for one in entries
-        if one["source_entity"] == speaker and one["source_type"] not in journal.CONCLUDED
-    ]
+    said = [one for one in entries if one["source_type"] not in journal.CONCLUDED]
+    own = [one["content"] for one in said if one["source_entity"] == speaker]
     return speaker if share(fact.text, own) >= OWN_SHARE else None
 
 
@@ -331,8 +324,8 @@ async def _known_sources(
     found = await journal.read_many(store, scope, sorted(cited))
     familiar = await entities.familiar(store, scope, events)
     return found | {
-        one["id"]: entry_in(runtime.state, one, settings_of(runtime.context), known)
-        for one, known in zip(events, familiar, strict=True)
+        event["id"]: entry_in(runtime.state, event, settings_of(runtime.context), known)
+        for event, known in zip(events, familiar, strict=True)
     }
 
 
@@ -379,7 +372,7 @@ _PASSED_ON = regex(
     r"(?mi)^(?:-{3,} ?(?:forwarded|original|weitergeleitet|mensaje reenviado|message transf)"
     r"|(?:from|von|de): .*@)"
 )
-"""Where a message goes over to what somebody else wrote, and the sender only passes on."""
+"""Where a message goes on with the words of somebody else, which the sender only passes on."""
 _QUOTED = regex(r"(?m)^>.*$")
 
 
@@ -440,7 +433,7 @@ async def recall_memories(
 
 
 def _shown(hit: RecallHit, zone: tzinfo) -> dict[str, Any]:
-    """A memory in the people's time, without the parts of its score, which would take more room."""
+    """A memory for the model: in local time, and without the parts of its score, to save tokens."""
     score = round(hit["score"], DIGITS)
     told: dict[str, Any] = {**hit, "score": score, "at": shown_time(hit["at"], zone)}
     if earlier := hit.get("earlier"):
@@ -459,7 +452,7 @@ def hits_in(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
 
 
 MOST_ALIKE = 20
-"""Facts looked through for one with a text that is given."""
+"""Facts searched for a given text."""
 
 OWNERS_ONLY = "Leave it open; an owner can settle it."
 
@@ -480,7 +473,7 @@ async def settle_dispute(
     semantic, scope = resources_of(runtime.config).semantic, scope_of(runtime.config)
     open_ = await pages.open_questions(store_of(runtime), semantic, scope)
     meant = _meant(holds, falls, [*open_.disputes, *open_.doubts])
-    meant = meant or _meant(holds, falls, await _told(holds, falls, runtime))
+    meant = meant or _meant(holds, falls, await _pairs_with_texts(holds, falls, runtime))
     if meant is None:
         raise Refusal(
             f"{holds!r:.80} and {falls!r:.80} are no contradiction that is open",
@@ -524,14 +517,14 @@ def confirmed(fact: Fact, event: Event) -> Operation:
     return change_fact(fact, after, [event["id"]], reason, place=f"confirmed {event['id']}")
 
 
-async def _told(holds: str, falls: str, runtime: Runtime) -> list[tuple[Fact, Fact]]:
-    """The contradictions and doubts among the facts that have these texts: a page has not all."""
+async def _pairs_with_texts(holds: str, falls: str, runtime: Runtime) -> list[tuple[Fact, Fact]]:
+    """The contradictions and doubts among the facts with these texts: a page may leave some out."""
     semantic, scope = resources_of(runtime.config).semantic, scope_of(runtime.config)
     found = [
         fact
         for text in (holds, falls)
         for fact, _ in await semantic.keywords(scope, text, MOST_ALIKE, include_superseded=True)
-        if _is(fact, text)
+        if _is_named(fact, text)
     ]
     pairs = [(one, other) for one in found for other in found]
     return [pair for pair in pairs if pages.in_dispute(*pair) or pages.in_doubt(*pair)]
@@ -541,13 +534,13 @@ def _meant(holds: str, falls: str, pairs: Sequence[tuple[Fact, Fact]]) -> tuple[
     """(the fact that holds, the fact that falls) of the open contradiction or doubt meant."""
     for fact, other in pairs:
         for keeps, goes in ((fact, other), (other, fact)):
-            if _is(keeps, holds) and _is(goes, falls):
+            if _is_named(keeps, holds) and _is_named(goes, falls):
                 return keeps, goes
     return None
 
 
-def _is(fact: Fact, given: str) -> bool:
-    """Whether a model means the fact: by an id that it shows, or else by the text."""
+def _is_named(fact: Fact, given: str) -> bool:
+    """Whether a model names the fact: by an id as shown, or else by the text."""
     around = " []()#.'\"\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb"
     ids, text = prompt_lines.claim_named(given, fact["speaker"])
     same = not ids and text.strip(around).lower() == fact["text"].strip(around).lower()

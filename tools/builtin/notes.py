@@ -159,7 +159,7 @@ async def review_journal(
 
 
 def _hidden(runtime: Runtime) -> Callable[[JournalEntry], bool]:
-    """Whether a review leaves an entry out: the listeners may not know it, or it is on own work."""
+    """A test for what a review leaves out: private entries, and notes on the assistant's work."""
     settings, listeners, own = settings_of(runtime.context), listeners_in(runtime), records.SELF
     reflecting = _reflecting(runtime)
 
@@ -199,11 +199,11 @@ async def _basis(content: str, given: str | None, runtime: Runtime, collector: C
     if _reflecting(runtime):
         return _Basis(None, TRUST["inference"])
     entries = in_sight(runtime, collector)
-    beside, said = shown(runtime), grounds(entries)
-    if is_courtesy(content) or beside.recalls(content, said):
+    prompt, said = shown(runtime), grounds(entries)
+    if is_courtesy(content) or prompt.recalls(content, said):
         raise Refusal(RECALLED, WHERE_FROM)
     others = others_beside(runtime, collector)
-    if beside.returns(content, said):
+    if prompt.returns(content, said):
         return _Basis(None, TRUST["environmental"], others)
     near = [shared_words(content, f"{e['source_entity'] or ''} {e['content']}") for e in entries]
     if not any(near) and len(entries) != 1:
@@ -285,22 +285,22 @@ async def update_entity_observation(
     name = speaker if speaker and name_key(name) in SPEAKER else name
     planned = _planned(collector)
     known, own = await _meant(name, source, speaker, planned, runtime)
-    others = [_text(one, "alias", LONGEST) for one in aliases or []]
+    other_names = [_text(one, "alias", LONGEST) for one in aliases or []]
     if own:
-        others = [one for one in others if fold(name_key(one)) != fold(name_key(own))]
-    joins = await _check_aliases(others, known, source, planned, runtime, settings)
+        other_names = [one for one in other_names if fold(name_key(one)) != fold(name_key(own))]
+    joins = await _check_aliases(other_names, known, source, planned, runtime, settings)
     if own and name_key(name) != name_key(own):
-        name, others = own, [*others, name]
+        name, other_names = own, [*other_names, name]
     before = _profile_after(known, planned)
-    known_names = names_of(before) if before else []  # of which taking it back removes none
+    known_names = names_of(before) if before else []  # an undo removes none of these
     noticed = _observation(known.id, text, speaker, source, before)
     noticed = await _with_origins(noticed, source, runtime, collector)
-    noticed |= {"names": others} if others else {}
+    noticed |= {"names": other_names} if other_names else {}
     operation = observe_entity(
         known.id,
         before["name"] if before else name,
         noticed,
-        aliases=[one for one in others if name_key(one) not in known_names],
+        aliases=[one for one in other_names if name_key(one) not in known_names],
         kept=settings.observations_kept,
         now=now_of(runtime).isoformat(),
         reason="update_entity_observation",
@@ -342,7 +342,7 @@ async def _source(text: str, runtime: Runtime, collector: Collector) -> JournalE
             "What you conclude by yourself belongs into the journal: add_journal_entry.",
         )
     near = {n: shared_words(text, f"{e['source_entity'] or ''} {e['content']}") for n, e in found}
-    place, entry = max(found, key=lambda one: (near[one[0]], one[0]))
+    place, entry = max(found, key=lambda numbered: (near[numbered[0]], numbered[0]))
     if len(found) > 1 and not near[place]:
         raise Refusal(
             "Nothing that was shown says so", "Note only what was said; name who it is about."
@@ -365,11 +365,11 @@ def _check(
 
 def _check_source(text: str, source: JournalEntry, runtime: Runtime, collector: Collector) -> None:
     """Raise a Refusal if the text comes from elsewhere in the prompt and not from its source."""
-    beside, said = shown(runtime), grounds([source])
-    others = beside.everything
+    prompt, said = shown(runtime), grounds([source])
+    others = prompt.everything
     if not collector.shown:
         others += heard_from_others(source["source_entity"], runtime)
-    if beside.recalls(text, said) or from_elsewhere(text, said, others):
+    if prompt.recalls(text, said) or from_elsewhere(text, said, others):
         raise Refusal(RECALLED, WHERE_FROM)
 
 
@@ -390,19 +390,19 @@ async def _meant(
     planned: Sequence[Operation],
     runtime: Runtime,
 ) -> tuple[NamedEntity, str | None]:
-    """The entity that `name` means, and the speaker if it is theirs.
+    """(the entity that `name` means, the speaker if it means them).
 
-    It is the speaker, who may be giving this name, else one of the plan, else one of the store.
+    It is the speaker, who may be giving this name, or else an entity of the plan or of the store.
     """
     store, scope = store_of(runtime), scope_of(runtime.config)
     known = (await entities.named(store, scope, [name]))[0]
     if speaker:
         ((own,), _) = await entities.look_up(store, scope, senders=[speaker])
-        called = name_key(speaker) in spellings(name) or own.id == known.id
-        new = known.profile is None and _is_given(name, speaker, source["content"], runtime)
-        if called or new:
+        is_speaker = name_key(speaker) in spellings(name) or own.id == known.id
+        is_new_name = known.profile is None and _is_given(name, speaker, source["content"], runtime)
+        if is_speaker or is_new_name:
             return own, speaker
-    claimed = _claimed(planned)
+    claimed = _names_planned(planned)
     id_ = next((claimed[key] for key in spellings(name) if key in claimed), None)
     if id_ is not None:
         known = NamedEntity(id_, (await entities.read(store, scope, [id_])).get(id_))
@@ -410,7 +410,7 @@ async def _meant(
 
 
 def _is_given(name: str, speaker: str, text: str, runtime: Runtime) -> bool:
-    """Whether a speaker gives the name for themselves; of others than owners it adds to theirs."""
+    """Whether speakers name themselves so; a name that a non-owner gives must extend theirs."""
     given = entities.names_given(text, speaker)
     adds = next((one for each, one in given.items() if name_key(each) == name_key(name)), None)
     return adds is not None and (adds or speaker in owners_in(runtime))
@@ -431,18 +431,18 @@ async def _check_aliases(
     _check_whose(known, speaker, runtime)
     believed = speaker in owners_in(runtime)
     store, scope = store_of(runtime), scope_of(runtime.config)
-    claimed = _claimed(planned)
-    owners = await entities.named(store, scope, aliases)
-    for alias, owner in zip(aliases, owners, strict=True):
+    claimed = _names_planned(planned)
+    bearers = await entities.named(store, scope, aliases)
+    for alias, bearer in zip(aliases, bearers, strict=True):
         _check_name(alias, settings)
         if name_key(alias) in SPEAKER or not says(source["content"], alias):
             told = f"The alias {alias!r} does not stand in what was said"
             raise Refusal(told, "Give only other names that were said to mean it.")
-        taken = owner.profile is not None and owner.id != known.id
-        if taken and believed and owner.profile and not owner.profile["senders"]:
-            joins, taken = [*joins, alias], False
+        taken = bearer.profile is not None and bearer.id != known.id
+        if taken and believed and bearer.profile and not bearer.profile["senders"]:
+            joins, taken = [*joins, alias], False  # an owner may join those who never wrote
         if taken or claimed.get(name_key(alias), known.id) != known.id:
-            whom = owner.profile["name"] if owner.profile else alias
+            whom = bearer.profile["name"] if bearer.profile else alias
             told = f"{alias!r} means another entity already: {whom}"
             raise Refusal(told, "A name means one entity; note it without this alias.")
     standing = known.profile["aliases"] if known.profile else []
@@ -467,7 +467,7 @@ def _planned(collector: Collector) -> list[Operation]:
     return [one for one in operations if one["kind"] == "observe_entity"]
 
 
-def _claimed(planned: Sequence[Operation]) -> Mapping[str, str]:
+def _names_planned(planned: Sequence[Operation]) -> Mapping[str, str]:
     return after({}, {}, planned)[1]
 
 
@@ -496,7 +496,7 @@ def _observation(
 async def _with_origins(
     noticed: Observation, source: JournalEntry, runtime: Runtime, collector: Collector
 ) -> Observation:
-    """The observation; nobody's word, and trusted little, where it may be others'."""
+    """The observation; without a speaker and trusted little if it may be other people's words."""
     others = await may_be_of_others(noticed["text"], [source], runtime, collector)
     if not others:
         return noticed

@@ -22,9 +22,9 @@ from memory.planning import (
     complete,
     decompose,
     goals,
+    projects,
     session_memory,
 )
-from memory.planning import projects as rules
 from memory.prompt import assembly, rendering
 from memory.records import Goal, GoalStatus, Priority, Project, Projects, ProjectStatus, Usage
 from memory.runtime import resources_of, settings_of
@@ -66,7 +66,7 @@ async def add_goal(
     """Add a goal whose progress can be tracked, or a subtask of one."""
     before = runtime.state["goals"]
     if parent_id is not None:
-        check_change(runtime, "goal", goals.known(_heard(runtime)["goals"], parent_id))
+        check_change(runtime, "goal", goals.known(_known_to_listeners(runtime)["goals"], parent_id))
     index = goals.next_index(before, runtime.state["goal_index"])
     after, goal_id = goals.add(
         before,
@@ -103,7 +103,7 @@ async def update_goal(
 ) -> Answer:
     """Change a goal's text, status or progress; its parents follow."""
     before = after = runtime.state["goals"]
-    seen = _heard(runtime)["goals"]
+    seen = _known_to_listeners(runtime)["goals"]
     goal = goals.known(seen, goal_id)
     check_change(runtime, "goal", goal)
     if description is not None:
@@ -118,13 +118,13 @@ async def update_goal(
         "status": after[goal_id]["status"],
         "progress": after[goal_id]["progress"],
         "also_changed": [
-            f"{one} ({goal['status']}, {goal['progress']}%)"
-            for one, goal in changed.items()
-            if one != goal_id and one in seen
+            f"{id_} ({other['status']}, {other['progress']}%)"
+            for id_, other in changed.items()
+            if id_ != goal_id and id_ in seen
         ],
     }
-    above = (goal for one, goal in changed.items() if one != goal_id)
-    if status == "completed" and any(goal["status"] == "completed" for goal in above):
+    others = (other for id_, other in changed.items() if id_ != goal_id)
+    if status == "completed" and any(other["status"] == "completed" for other in others):
         result["suggestion"] = MORE_TO_DO
     update: dict[str, Any] = {"goals": changed}
     if done := goals.completions(before, after, now_of(runtime)):
@@ -136,10 +136,10 @@ async def update_goal(
 async def decompose_goal(goal_id: GoalId, runtime: Runtime) -> Answer:
     """Break a goal down into 3-7 subtasks."""
     before = runtime.state["goals"]
-    goals.known(_heard(runtime)["goals"], goal_id)
+    goals.known(_known_to_listeners(runtime)["goals"], goal_id)
     goal = check_decomposable(before, goal_id)
     check_change(runtime, "goal", goal)
-    texts, usage = await _asked(runtime, goal)
+    texts, usage = await _ask_for_subtasks(runtime, goal)
     marks = await marks_of("", runtime, goal.get("origins", ()), told=texts)
     paid = {"usage": usage}
     tick, now = runtime.state["tick"], now_of(runtime)
@@ -159,7 +159,7 @@ async def decompose_goal(goal_id: GoalId, runtime: Runtime) -> Answer:
     return answer(runtime, result, artifact=paid, goals=changed, goal_index=index + len(made))
 
 
-async def _asked(runtime: Runtime, goal: Goal) -> tuple[list[str], Usage]:
+async def _ask_for_subtasks(runtime: Runtime, goal: Goal) -> tuple[list[str], Usage]:
     resources = resources_of(runtime.config)
     try:
         given, usage = await resources.ask_for(
@@ -214,14 +214,14 @@ async def create_project(
     check_change(runtime, "project", _active(runtime))
     marks, now = await marks_of(f"{summary}\n{initial_context}", runtime), now_of(runtime)
     public = in_public(runtime)
-    after = rules.create(
+    after = projects.create(
         before, project_key, summary, initial_context, now, marks=marks, public=public
     )
     result = {
         "project_key": after["active"],
         "summary": summary,
         "status": "active",
-        "previous_project": _heard(runtime)["projects"]["active"],
+        "previous_project": _known_to_listeners(runtime)["projects"]["active"],
     }
     return answer(runtime, result, projects=after)
 
@@ -229,7 +229,7 @@ async def create_project(
 @built_in
 async def list_projects(runtime: Runtime) -> Answer:
     """List all projects with summary and status, and say which one is active."""
-    projects = _heard(runtime)["projects"]
+    known = _known_to_listeners(runtime)["projects"]
     rows = [
         {
             "project_key": key,
@@ -237,10 +237,10 @@ async def list_projects(runtime: Runtime) -> Answer:
             "status": slot["status"],
             "last_active": slot["last_active"],
         }
-        for key, slot in projects["slots"].items()
+        for key, slot in known["slots"].items()
     ]
-    result = {"active_project": projects["active"], "projects": rows, "total": len(rows)}
-    if projects["active"] is None:
+    result = {"active_project": known["active"], "projects": rows, "total": len(rows)}
+    if known["active"] is None:
         result["message"] = "No active project"
     return answer(runtime, result)
 
@@ -257,7 +257,7 @@ async def swap_project(
     """Switch to another project: the current one is paused, the other's context comes back."""
     before = runtime.state["projects"]
     check_change(runtime, "project", _active(runtime))
-    after, result = rules.swap(
+    after, result = projects.swap(
         before,
         project_key,
         current_project_update,
@@ -267,7 +267,7 @@ async def swap_project(
     )
     if current_project_update:
         others = await given_by(current_project_update, runtime)
-        after = rules.resting_on(after, result["old_project"], others)
+        after = projects.resting_on(after, result["old_project"], others)
     return answer(runtime, result, projects=after)
 
 
@@ -284,13 +284,13 @@ async def update_project(
     before = runtime.state["projects"]
     check_change(runtime, "project", _active(runtime))
     public = in_public(runtime)
-    after, done = rules.update(
+    after, done = projects.update(
         before, context_update, status, now_of(runtime), replace=replace, public=public
     )
     key = str(before["active"])
     if context_update:
-        after = rules.resting_on(after, key, await given_by(context_update, runtime))
-    replaced = rules.replaced(before, after, key, public=public)
+        after = projects.resting_on(after, key, await given_by(context_update, runtime))
+    replaced = projects.replaced(before, after, key, public=public)
     result = {
         "project_key": key,
         "status": after["slots"][key]["status"],
@@ -305,8 +305,8 @@ async def update_project(
 
 
 def _active(runtime: Runtime) -> Project | None:
-    projects: Projects = runtime.state["projects"]
-    return projects["slots"].get(str(projects["active"]))
+    known: Projects = runtime.state["projects"]
+    return known["slots"].get(str(known["active"]))
 
 
 @built_in
@@ -318,7 +318,7 @@ async def add_session_memory(
     runtime: Runtime,
 ) -> Answer:
     """Keep a fact or pattern about people or the world in sight; never about you."""
-    _check([content], runtime)
+    _check_said([content], runtime)
     by = other_sender(runtime)
     rests_on = [] if by else await given_by(content, runtime)
     memory, private = runtime.state["session_memory"], not in_public(runtime)
@@ -336,7 +336,7 @@ async def compact_session_memory(
     runtime: Runtime,
 ) -> Answer:
     """Replace the facts and patterns of session memory by fewer, consolidated ones."""
-    _check([*new_facts, *new_patterns], runtime)
+    _check_said([*new_facts, *new_patterns], runtime)
     memory, by = runtime.state["session_memory"], other_sender(runtime)
     standing = [*memory["key_facts"], *memory["learned_patterns"]]
     reworded = [one for one in (*new_facts, *new_patterns) if not repeats(one, standing)]
@@ -354,17 +354,17 @@ async def compact_session_memory(
     return answer(runtime, result, session_memory=after)
 
 
-def _heard(runtime: Runtime) -> State:
+def _known_to_listeners(runtime: Runtime) -> State:
     return as_heard(runtime.state, "public" if in_public(runtime) else "private")
 
 
-def _check(texts: Sequence[str], runtime: Runtime) -> None:
+def _check_said(texts: Sequence[str], runtime: Runtime) -> None:
     memory, event = runtime.state["session_memory"], event_of(runtime)
     standing = [*memory["key_facts"], *memory["learned_patterns"]]
     entries = in_sight(runtime, collector_of(runtime.config, runtime.store))
-    said, beside = [*grounds(entries), *standing], shown(runtime)
+    said, prompt = [*grounds(entries), *standing], shown(runtime)
     if event is not None:
-        beside.own += heard_from_others(event["sender"], runtime)
+        prompt.own += heard_from_others(event["sender"], runtime)
     for text in texts:
-        if beside.recalls(text, said) or beside.returns(text, said):
+        if prompt.recalls(text, said) or prompt.returns(text, said):
             raise Refusal(RECALLED, WHERE_FROM, rejected_content=text)
