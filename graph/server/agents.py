@@ -78,7 +78,7 @@ async def every(search: Search, **asked: Any) -> list[dict[str, Any]]:
 
 
 async def every_own(user: str, search: Search) -> list[dict[str, Any]]:
-    """A user's own among what a search finds. What an open server made has no owner: `local`'s."""
+    """The user's own resources in a search. Those that were made without tokens are `local`'s."""
     found = await every(search, metadata=None if user == LOCAL_USER else {OWNER: user})
     return [one for one in found if (one.get("metadata") or {}).get(OWNER, LOCAL_USER) == user]
 

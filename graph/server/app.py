@@ -394,7 +394,7 @@ OURS: list[BaseRoute] = [
 
 
 async def unknown(request: Request) -> Response:
-    """Answer 405 if the path takes other methods, else 404; else the server's own routes would."""
+    """Answer 405 if the path takes other methods, else 404, before the server's own routes do."""
     fits = [route for route in OURS if route.matches(request.scope)[0] is Match.PARTIAL]
     if not fits:
         raise HTTPException(404)

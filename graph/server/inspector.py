@@ -149,7 +149,7 @@ class SignIn:
 
 
 def _with_token(scope: Scope) -> Scope:
-    """The request with its cookie's token as a header, unless it has a token in one."""
+    """The request with its cookie's token as a header, unless a header has a token already."""
     headers, scope = Headers(scope=scope), {**scope, SERVER: scope["app"]}
     has_token = "authorization" in headers or "x-api-key" in headers
     if (token := HTTPConnection(scope).cookies.get(COOKIE)) and not has_token:
