@@ -81,7 +81,7 @@ def run_both_ways(builder: StateGraph[Any, Any, Any, Any], **blocking: Callable[
             branches[name] = _Branch(*branch)
             path = cast(Any, branch.path)
             path.func = _in_shared_loop(path.afunc)
-            # Tracing adds a task and three callbacks to each routing, which cost more than it does.
+            # Tracing adds a task and three callbacks, which cost more than the routing itself.
             path.trace = False
 
 

@@ -391,7 +391,7 @@ async def _relations(context: AgentContext, id_: str) -> list[Relation]:
 async def _touches(
     context: AgentContext, targets: Set[str], moments: Set[str | None]
 ) -> list[NightTouch]:
-    """What nights that began at `moments` did with `targets`: a night dates all it does so."""
+    """What nights did with `targets`. Nights date changes with their start: one of `moments`."""
     found: list[NightTouch] = []
     instants = {datetime.fromisoformat(at) for at in moments if at}
     for record in await night.records(context.store, context.scope):

@@ -1,6 +1,6 @@
 """What users may keep and use, the tokens they used, tokens that are revoked, erasing a user.
 
-Store namespaces outside of every user's: no user's label begins with %:
+Store namespaces, apart from those of users: a user's label never begins with `%o`.
 `%operator/usage/DAY/USER` process/thread -> {llm_calls, tokens, in_ticks} ·
 `%operator/revoked` USER -> {before} · `%operator/revoked_ids` token id -> {at}.
 """
@@ -51,8 +51,8 @@ log = logging.getLogger("circadian")
 class Ledger:
     """The model tokens of each agent, user and day, over all processes.
 
-    Each process writes records of its own. A limit goes by these records: users can edit the
-    spending in the state, and not these.
+    Each process writes records of its own. Limits go by these records, because users can edit the
+    spending in the state.
     """
 
     def __init__(self) -> None:
@@ -69,13 +69,14 @@ class Ledger:
         if scope := _scope_of_run():
             today = _today()
             if (today, scope) not in self._spent:
-                self._spent = {key: one for key, one in self._spent.items() if key[0] == today}
+                self._spent = {key: old for key, old in self._spent.items() if key[0] == today}
                 await _drop_old_days(today)
             spent = self._spent.setdefault((today, scope), Counter())
             place = str(get_config()["configurable"].get("checkpoint_ns", ""))
             in_ticks = usage["tokens"] if place.startswith("awake:") else 0
             spent.update({**usage, "in_ticks": in_ticks})
             here, key = _usage_space(today, scope.user), f"{self._process}/{scope.thread}"
+            # The whole day so far: a put replaces this process's record.
             put = PutOp(here, key, dict(spent), index=False)
             await write_batch(process_now().served_store, [put])
 
@@ -163,12 +164,12 @@ async def _drop_old_days(today: str) -> None:
 
 
 def memories_in(records: Mapping[str, int]) -> int:
-    """The memories among records, counted by kind. Marks and logs are none.
+    """The number of memories, given the number of records of each kind; marks and logs are none.
 
-    A night makes facts of entries that stay: what was said once counts once.
+    A night makes facts of entries that stay: so the larger of the two numbers counts.
     """
-    said = max(records.get("journal", 0), records.get("fact", 0))
-    return said + records.get(inbox.INBOX, 0) + records.get(inbox.SET_ASIDE, 0)
+    lasting = max(records.get("journal", 0), records.get("fact", 0))
+    return lasting + records.get(inbox.INBOX, 0) + records.get(inbox.SET_ASIDE, 0)
 
 
 async def kept(user: str) -> int:
@@ -199,7 +200,7 @@ _QUEUES: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
 
 def queue_of(user: str) -> asyncio.Lock:
-    """Where the posts of a user wait for their turn: each sees what the one before it stored."""
+    """The lock for which a user's posts queue, so that each counts what earlier posts stored."""
     return _QUEUES.setdefault(user, asyncio.Lock())
 
 
@@ -213,7 +214,7 @@ async def _bounds(scope: Scope) -> list[inbox.Room]:
 
 
 async def room(scope: Scope) -> inbox.Room:
-    """How many events a run may take in. No hook sees input in an edit of the state."""
+    """How many events a run may take in. `auth` does not see those in an edit of the state."""
     return min(await _bounds(scope))
 
 
@@ -228,7 +229,7 @@ async def why_too_many(scope: Scope, more: int) -> tuple[int, str] | None:
 
 
 class Revocations:
-    """The tokens that no longer hold, read again after a while."""
+    """The revoked tokens, read from the store again after FRESH_SECONDS."""
 
     def __init__(self) -> None:
         self._before: dict[str, float] = {}
@@ -238,14 +239,14 @@ class Revocations:
     async def cover(self, user: User) -> bool:
         """Whether a user's token is revoked."""
         if monotonic() - self._read >= FRESH_SECONDS:
-            # While the store is down, what was known holds.
+            # While the store is down, the tokens known so far stay revoked.
             with suppress(CircadianError):
                 await self.refresh()
         before = self._before.get(label_of(user.name))
         return user.id in self._ids or (before is not None and user.issued <= before)
 
     async def refresh(self) -> None:
-        """Read what any replica revoked."""
+        """Read the revocations of all replicas."""
         store = process_now().served_store
         users = await list_items(store, (SPACE, "revoked"))
         ids = await list_items(store, (SPACE, "revoked_ids"))
@@ -294,7 +295,7 @@ async def _erased(user: str, client: LangGraphClient, process: Process) -> dict[
         "threads": await _threads(user, client),
         "assistants": await _assistants(user, client),
     }
-    # Of threads that only the store knows, from a crash or from Python: found by their records.
+    # A crash, or use from Python, leaves threads that the server does not list, but the store does.
     below = await namespaces_below(process.served_store, (label_of(user),))
     for thread in {unquote(namespace[1]) for namespace in below if len(namespace) > 1}:
         assert process.saver is not None
@@ -322,7 +323,7 @@ async def _threads(user: str, client: LangGraphClient) -> int:
     for thread in found:
         id_ = thread["thread_id"]
         runs = await client.runs.list(id_, limit=PAGE)
-        for run in (one for one in runs if one["status"] in ("pending", "running")):
+        for run in (run for run in runs if run["status"] in ("pending", "running")):
             with _may_be_gone():
                 await client.runs.cancel(id_, run["run_id"], wait=True)
         with _may_be_gone():
@@ -332,7 +333,7 @@ async def _threads(user: str, client: LangGraphClient) -> int:
 
 @contextmanager
 def _may_be_gone() -> Iterator[None]:
-    """A run may end by itself, and a user may delete a thread meanwhile."""
+    """Ignore a 404: a run may end by itself, and a user may delete a thread meanwhile."""
     try:
         yield
     except HTTPStatusError as error:  # where it waits, the SDK raises httpx's own

@@ -30,7 +30,7 @@ from memory.storage import PAGE, count_items
 from tools.extensions import folder_of
 
 QUEUED: Any = {"multitask_strategy": "enqueue", "durability": "sync"}
-"""How our own runs begin: after those that are under way."""
+"""Options of our own runs: they begin after the runs that are under way."""
 
 OWNER = "owner"
 """The metadata key of a resource's owner."""
@@ -78,13 +78,13 @@ async def every(search: Search, **asked: Any) -> list[dict[str, Any]]:
 
 
 async def every_own(user: str, search: Search) -> list[dict[str, Any]]:
-    """All of a user's that a search finds. What has no owner was made without tokens."""
+    """The user's own resources in a search. Those that were made without tokens are `local`'s."""
     found = await every(search, metadata=None if user == LOCAL_USER else {OWNER: user})
     return [one for one in found if (one.get("metadata") or {}).get(OWNER, LOCAL_USER) == user]
 
 
 def own_name(user: str, thread: str, metadata: Mapping[str, Any] | None) -> str | None:
-    """The agent's name in a thread's metadata, if the thread's id is the user's of that name."""
+    """The agent's name in a thread's metadata, if the thread's id derives from user and name."""
     name = (metadata or {}).get(AGENT)
     return name if isinstance(name, str) and thread == thread_id(user, name) else None
 
@@ -146,7 +146,7 @@ class ServedAgent:
             raise CircadianError(f"the server refuses the run: {error.message}") from error
 
     async def erase_thread(self) -> None:
-        """Delete the agent's schedules, files and thread as the server knows them."""
+        """Delete the agent's files, and its schedules and thread on the server."""
         await erase_files(self.scope)
         thread = self.scope.thread
         for cron in await self.client.crons.search(thread_id=thread, limit=PAGE):
@@ -155,14 +155,14 @@ class ServedAgent:
             await self.client.threads.delete(thread)
 
     async def refresh(self, at_rest: str | None = None) -> None:
-        """Let the server show the thread as its last checkpoint has it; `at_rest`: at this node."""
+        """Let the server show the thread's last checkpoint; `at_rest`: as written by this node."""
         with suppress(ThreadNotFound):
             await self.client.threads.update_state(self.scope.thread, None, as_node=at_rest)
 
 
 @asynccontextmanager
 async def held(thread: str, shown: str, client: LangGraphClient) -> AsyncIterator[None]:
-    """The right to change an agent: none of its runs is under way, and none begins meanwhile.
+    """Hold an agent for a change: none of its runs is under way, and none begins meanwhile.
 
     `graph.server.auth` refuses runs of held threads. The thread is marked before its runs are
     listed: when a run and a change begin at once, at least one of the two sees the other.

@@ -3,11 +3,10 @@
 An agent's own routes are in `routes`; here are those of users and operators. docs/api.md lists all.
 `GET /ok` of the server itself answers without authentication while the process lives.
 
-Graceful shutdown: steps in hand are finished, no step begins, then clients are disconnected. A web
-server waits for its clients before it stops, and a client that waits for a run would block the stop
-until a supervisor kills the server in the middle of a step. So shutdown begins at the signal
-itself, before the web server reacts. Once the last step is over, waiting clients are disconnected;
-they ask the next server.
+Graceful shutdown: steps in hand are finished, no step begins, then waiting clients are disconnected
+and ask the next server. It begins at the signal itself, before the web server reacts: that waits
+for its clients, and a client that waits for a run would block the stop until a supervisor kills the
+server in the middle of a step.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ EVENTS = {
         },
     }
 }
-"""For the OpenAPI document: the inbox itself checks events."""
+"""For the OpenAPI document alone: the inbox checks events."""
 
 router = api_router(prefix="/circadian", tags=["agents"])
 
@@ -291,7 +290,7 @@ def _in_one_line(send: Send) -> Send:
 
 
 class _Connection:
-    """One request, whose client counts as disconnected once `over` is set."""
+    """A request whose client counts as disconnected once the shutdown is `over`."""
 
     def __init__(
         self, over: asyncio.Event, disconnect: Message, receive: Receive, send: Send
@@ -324,7 +323,7 @@ class _Connection:
             self._asked.cancel()
 
     async def send(self, message: Message) -> None:
-        """Answer, unless disconnected: then the connection breaks, as it should."""
+        """Send to the client, unless it counts as disconnected: its connection has to break."""
         if not self._disconnected:
             await self._send(message)
 
@@ -395,11 +394,11 @@ OURS: list[BaseRoute] = [
 
 
 async def unknown(request: Request) -> Response:
-    """Answer 405 where the path takes other methods, else 404: behind these routes stand others."""
-    fits = [one for one in OURS if one.matches(request.scope)[0] is Match.PARTIAL]
+    """Answer 405 if the path takes other methods, else 404, before the server's own routes do."""
+    fits = [route for route in OURS if route.matches(request.scope)[0] is Match.PARTIAL]
     if not fits:
         raise HTTPException(404)
-    methods = {method for one in fits if isinstance(one, APIRoute) for method in one.methods or ()}
+    methods = {m for route in fits if isinstance(route, APIRoute) for m in route.methods or ()}
     methods |= {"HEAD"} if "GET" in methods else set()
     raise HTTPException(405, headers={"Allow": ", ".join(sorted(methods))})
 

@@ -144,8 +144,8 @@ async def create_run(ctx: Context, value: Any) -> Filter:
         raise _error(409, "the agent's memory is being changed: try again")
     run = value.get("kwargs") or {}
     _check_settings(run, run=True)
-    scope, words = Scope(ctx.user.identity, str(value["thread_id"])), len(_words(run))
-    if over := await why_too_many(scope, words):
+    scope, brought = Scope(ctx.user.identity, str(value["thread_id"])), len(_brought_by(run))
+    if over := await why_too_many(scope, brought):
         raise _error(*over)
     metadata = value.setdefault("metadata", {})
     if ignored := ignored_settings(run):
@@ -158,10 +158,10 @@ async def create_run(ctx: Context, value: Any) -> Filter:
     if value.get("if_not_exists") == "create":
         await _check_free(user, UUID(str(value["thread_id"])), metadata)
     given = run.get("input")
-    asks = given.get("request") if isinstance(given, Mapping) else None
-    if (asks not in FREE or words) and (spent := await LEDGER.why_spent(user)):
+    request = given.get("request") if isinstance(given, Mapping) else None
+    if (request not in FREE or brought) and (spent := await LEDGER.why_spent(user)):
         going = await night.unfinished(process_now().served_store, scope)
-        if asks or words or going is None or night.status_of(going) != "approved":
+        if request or brought or going is None or night.status_of(going) != "approved":
             telemetry.THROTTLED.inc()
             raise _error(429, spent)
     metadata[OWNER] = user
@@ -180,7 +180,7 @@ async def delete_thread(ctx: Context, value: Any) -> Filter:
     ids = [*dict.fromkeys(map(str, value.get("thread_ids") or [value["thread_id"]]))]
     if value.get("run_id"):
         return kept
-    if not serving().open and [one for one in ids if await _owner_of(UUID(one)) != user]:
+    if not serving().open and [id_ for id_ in ids if await _owner_of(UUID(id_)) != user]:
         return kept
     try:
         async with AsyncExitStack() as holds:
@@ -272,12 +272,13 @@ FREE = ("stop", "clear_stop", "wake")
 """Requests that call no model."""
 
 
-def _words(run: Mapping[str, Any]) -> list[Any]:
+def _brought_by(run: Mapping[str, Any]) -> list[Any]:
+    """The messages and events that a run brings, as input or as an update."""
     given, update = run.get("input"), (run.get("command") or {}).get("update")
     pairs = [*given.items()] if isinstance(given, Mapping) else []
     pairs += update.items() if isinstance(update, Mapping) else update or []
-    said = [value for name, value in pairs if name in ("messages", "events") and value]
-    return [one for value in said for one in (value if isinstance(value, list) else [value])]
+    lists = [value for name, value in pairs if name in ("messages", "events") and value]
+    return [item for value in lists for item in (value if isinstance(value, list) else [value])]
 
 
 async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
@@ -290,7 +291,7 @@ async def _check_free(user: str, thread: UUID, metadata: Any) -> None:
     memory = process_now().served_store
     found = await memory.alist_namespaces(prefix=("*", str(thread)), max_depth=2)
     others = any(not is_own_namespace(user, namespace) for namespace in found)
-    # One error for both: guessing names must not reveal which agents have memory.
+    # One error, whether or not the agent has memory: guessing names must not reveal which have.
     if others or (thread.version == _DERIVED and not found and await _owner_of(thread) != user):
         raise _forbidden("another's thread")
 
@@ -319,10 +320,7 @@ def is_own_namespace(user: str, namespace: Sequence[str] | None) -> bool:
 
 
 async def count_request(user: str, serving: Serving) -> tuple[bool, dict[str, str]]:
-    """Count one request of the user; whether it is within the limit.
-
-    With it headers: the limit, the requests left, and the seconds until the next is free.
-    """
+    """Count a request; whether it is within the limit, and headers with limit, rest and reset."""
     if serving.requests_per_minute is None:
         return True, {}
     limit = RateLimitItemPerMinute(serving.requests_per_minute)
@@ -376,14 +374,14 @@ METRICS = "/metrics"
 PRUNE = "/threads/prune"
 
 DELETING = asyncio.Lock()
-"""One deletion of threads at a time: `langgraph dev` looks up where a thread stands in its list,
-waits for us, and deletes what stands there by then, which may be another user's."""
+"""One deletion of threads at a time: `langgraph dev` finds the thread's position in its list, waits
+for `delete_thread`, and deletes whatever is there by then, maybe another user's thread."""
 
 INTERNAL_ROOT = "/noauth"
 """The root path of the server's requests to itself; no request from outside can set it."""
 
 WORK = re.compile(r"/circadian/(agents|inspect)/[^/]+/(sleep|preview|questions/.+)$")
-"""Routes and pages that begin a run with what they store."""
+"""Routes and pages that store something for a run that they then begin."""
 
 POLICY_VIOLATION = 1008
 """A socket's close code for what the server does not allow (RFC 6455, section 7.4.1)."""
@@ -392,8 +390,8 @@ POLICY_VIOLATION = 1008
 class Guard:
     """Lets through requests of a user, public routes, and the server's metrics for operators.
 
-    LangGraph Server does not authenticate its "meta" routes. Among those of `langgraph dev` are one
-    that shows any thread, one that empties the server and one that deploys it.
+    LangGraph Server does not authenticate its "meta" routes. Those of `langgraph dev` show any
+    thread, empty the server, or deploy it.
     """
 
     def __init__(self, app: asgi.ASGIApp) -> None:
@@ -403,7 +401,7 @@ class Guard:
         """Pass a request on, or answer it with 401 or 403."""
         refusal = await _refusal(scope)
         if refusal is None and _path(scope) in MISFITS:
-            receive, refusal = await _fitting(scope, receive)
+            receive, refusal = await _check_body(scope, receive)
         if refusal is None:
             if _path(scope) == METRICS:
                 await refresh_gauges()
@@ -421,24 +419,25 @@ def _deletes_threads(scope: asgi.Scope) -> bool:
 
 
 def _keeps_latest(given: Mapping[str, Any]) -> str | None:
-    """Why threads that stay are not pruned: `delete_thread` is not told so, and would erase."""
+    """Why pruning that keeps threads is refused: `delete_thread` cannot tell, and would erase."""
     kept = "keep_latest: an agent keeps its newest `checkpoints_kept` by itself"
     return kept if given.get("strategy") == "keep_latest" else None
 
 
 def _searches_nowhere(given: Mapping[str, Any]) -> str | None:
-    """Why a search of the store is refused that LangGraph Server itself answers with 500."""
+    """Why a search without a namespace is refused; LangGraph Server would answer it with 500."""
     listed = isinstance(given.get("namespace_prefix"), list)
     return None if listed else "namespace_prefix: a list of labels is missing"
 
 
 MISFITS = {PRUNE: _keeps_latest, "/store/items/search": _searches_nowhere}
-"""What LangGraph Server does not check itself about the bodies of its routes."""
+"""By path: a check of the body that LangGraph Server does not make itself."""
 
 
-async def _fitting(
+async def _check_body(
     scope: asgi.Scope, receive: asgi.Receive
 ) -> tuple[asgi.Receive, JSONResponse | None]:
+    """`receive`, which gives the body once more, and the refusal of a body in MISFITS."""
     body = await Request(scope, receive).body()
     read: list[asgi.Message] = [{"type": "http.request", "body": body}]
 
@@ -480,9 +479,8 @@ async def _refusal(scope: asgi.Scope) -> JSONResponse | None:
 class Throttle:
     """Answers 429 to a user with too many requests a minute, on every route of the server.
 
-    So it does to one without model tokens, where a route stores something and calls a model next.
-    On a socket each command counts as a request. At a command too many, or after its token has
-    expired or was revoked, it is closed.
+    A user whose model tokens are used up gets 429 from the routes of WORK. On a socket each command
+    counts as a request: one command too many, or a token no longer valid, closes the socket.
     """
 
     def __init__(self, app: asgi.ASGIApp) -> None:
@@ -508,7 +506,7 @@ class Throttle:
 
 
 def _checked(user: str, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> asgi.Receive:
-    """`receive` of a socket, which closes the socket where a request would be refused."""
+    """`receive` of a socket; it closes the socket at a command that is refused as a request."""
 
     async def checked() -> asgi.Message:
         message = await receive()

@@ -27,7 +27,7 @@ from memory.state import STEPS
 from memory.storage import count_items
 
 SECONDS = 3.0
-"""A dependency that has not answered by then is down."""
+"""A dependency that takes longer to answer is down."""
 
 T = TypeVar("T")
 
@@ -100,7 +100,7 @@ async def refresh_gauges() -> None:
 
 
 async def _questions() -> int:
-    """The questions of all agents, by their threads; a thread interrupts for one at a time."""
+    """How many questions wait. Counted in the states: a thread interrupts for one at a time."""
     parked: Any = {"select": ["thread_id"], "extract": {"parked": "values.parked"}}
     found = await every(get_client().threads.search, status="interrupted", **parked)
     return sum(len(one["extracted"]["parked"] or ()) for one in found)

@@ -68,7 +68,7 @@ class OwnAgents(Host):
     async def go_on(self, visit: Visit) -> int | None:
         """Go on with the answer in a run of the server."""
         agent = _agent(visit)
-        await _finish(agent, None)
+        await _run_to_end(agent, None)
         return int((await agent.context.snapshot()).values["tick"])
 
     async def preview(self, visit: Visit, tell: Tell) -> str | None:
@@ -76,7 +76,7 @@ class OwnAgents(Host):
         agent = _agent(visit)
         before = {line["id"] for line in await nights.list_nights(agent.context)}
         await want_preview(agent.context)
-        await _finish(agent, tell)
+        await _run_to_end(agent, tell)
         made = [line["id"] for line in await nights.list_nights(agent.context)]
         return made[-1] if made and made[-1] not in before else None
 
@@ -85,7 +85,7 @@ class OwnAgents(Host):
         agent = _agent(visit)
         async with applying(agent.context, night):
             pass
-        await _finish(agent, tell)
+        await _run_to_end(agent, tell)
 
     async def forgotten(self, visit: Visit) -> None:
         """Renew the thread that the server shows: it is a copy from the end of the last run."""
@@ -93,6 +93,7 @@ class OwnAgents(Host):
 
 
 def _outer(request: Request) -> Request:
+    """The request as the server's application sees it."""
     return Request({**request.scope, "app": request.scope[SERVER]})
 
 
@@ -100,7 +101,7 @@ def _agent(visit: Visit) -> ServedAgent:
     return ServedAgent(_outer(visit.request), visit.agent)
 
 
-async def _finish(agent: ServedAgent, tell: Tell | None) -> None:
+async def _run_to_end(agent: ServedAgent, tell: Tell | None) -> None:
     progress = NightProgress(tell or (lambda line: None))
     async with aclosing(agent.follow({})) as events:
         async for event in events:
@@ -137,21 +138,21 @@ class SignIn:
         elif below == "":
             await RedirectResponse(f"{home}/", 303)(scope, receive, send)
         elif below in ("/sign-in", "/sign-out") and scope["method"] == "POST":
-            answer = await _signed(Request(scope, receive), home, out=below == "/sign-out")
+            answer = await _sign_in_or_out(Request(scope, receive), home, out=below == "/sign-out")
             await answer(scope, receive, shielded(scope, send))
         else:
             scope = _with_token(scope)
             if (why := await _why_not(scope)) is None:
                 await self._app(scope, receive, send)
             else:
-                await _form(home, why)(scope, receive, shielded(scope, send))
+                await _sign_in_page(home, why)(scope, receive, shielded(scope, send))
 
 
 def _with_token(scope: Scope) -> Scope:
-    """The request with its cookie's token in the header, unless it brings a token itself."""
+    """The request with its cookie's token as a header, unless a header has a token already."""
     headers, scope = Headers(scope=scope), {**scope, SERVER: scope["app"]}
-    has_one = "authorization" in headers or "x-api-key" in headers
-    if (token := HTTPConnection(scope).cookies.get(COOKIE)) and not has_one:
+    has_token = "authorization" in headers or "x-api-key" in headers
+    if (token := HTTPConnection(scope).cookies.get(COOKIE)) and not has_token:
         header = (b"authorization", f"Bearer {token}".encode("latin-1", "replace"))
         scope["headers"] = [*scope["headers"], header]
     return scope
@@ -163,12 +164,12 @@ async def _why_not(scope: Scope) -> str | None:
     try:
         await authenticate(dict(headers.raw))
     except (Auth.exceptions.HTTPException, HTTPException) as error:
-        has_one = "authorization" in headers or "x-api-key" in headers
-        return f"{error.detail}." if has_one else ""
+        has_token = "authorization" in headers or "x-api-key" in headers
+        return f"{error.detail}." if has_token else ""
     return None
 
 
-async def _signed(request: Request, home: str, *, out: bool) -> Response:
+async def _sign_in_or_out(request: Request, home: str, *, out: bool) -> Response:
     """Sign a person in or out; only requests from our own pages may."""
     if why := foreign(request.method, request.headers):
         return PlainTextResponse(f"Refused: {why}.\n", 403)
@@ -183,11 +184,11 @@ async def _signed(request: Request, home: str, *, out: bool) -> Response:
         return PlainTextResponse(f"Refused: {error.detail}.\n", error.status_code)
     header = (b"authorization", f"Bearer {token}".encode("latin-1", "replace"))
     if why := await _why_not({**request.scope, "headers": [header]}):
-        return _form(home, why)
+        return _sign_in_page(home, why)
     answer.set_cookie(COOKIE, token, path=home, secure=secure, httponly=True, samesite="strict")
     return answer
 
 
-def _form(home: str, why: str) -> Response:
+def _sign_in_page(home: str, why: str) -> Response:
     page = render("sign_in.html", why=why, action=f"{home}/sign-in", static=f"{home}/static")
     return HTMLResponse(page, 401)

@@ -62,8 +62,8 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 class StrictRoute(APIRoute):
     """A route that refuses large bodies, query parameters it does not know, conditions on a change.
 
-    Otherwise a misspelt `preview` would erase, and a misspelt filter would show everything. Only
-    answers have tags, so that no condition on what a change is about holds (RFC 9110, 13.1).
+    Otherwise a misspelt `preview` would erase, and a misspelt filter would show everything. What a
+    change is about has no tag that a condition could name (RFC 9110, 13.1).
     """
 
     def get_route_handler(self) -> Handler:
@@ -153,7 +153,7 @@ async def of_request(request: Request, error: Exception) -> Response:
 
 
 class Problems:
-    """Rewrites errors under `/circadian` that are no problem details yet; of pages, as pages.
+    """Turns errors under `/circadian` into problem details, and those of pages into pages.
 
     HEAD is answered as GET: the web server leaves the body out.
     """
@@ -178,10 +178,10 @@ class Problems:
 
 
 class _Rewritten:
-    """Sends one response; the body of a foreign error is held back until it is whole."""
+    """Sends a response; an error in another shape is held back until its body is whole."""
 
     def __init__(self, send: asgi.Send, make: Callable[[int, str], Response]) -> None:
-        """`make`: the answer to a status and what is wrong."""
+        """`make`: makes the response, given the status and what is wrong."""
         self._send, self._make = send, make
         self._start: asgi.Message | None = None
         self._body = b""

@@ -249,13 +249,14 @@ async def list_journal(
     store, scope = agent.context.store, agent.context.scope
     found: list[JournalEntry] = []
     total = 0
+    # Days that are not on the page are only counted.
     for each in [day] if day is not None else await journal.days(store, scope):
-        held = await journal.count_on(store, scope, each)
-        if total + held > page.offset and total < page.offset + page.limit:
-            begins = max(0, page.offset - total)
-            left = page.limit - len(found)
-            found += (await journal.on(store, scope, each))[begins : begins + left]
-        total += held
+        count = await journal.count_on(store, scope, each)
+        if total + count > page.offset and total < page.offset + page.limit:
+            start = max(0, page.offset - total)
+            wanted = page.limit - len(found)
+            found += (await journal.on(store, scope, each))[start : start + wanted]
+        total += count
     return page.listed(found, total)
 
 

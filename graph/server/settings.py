@@ -1,8 +1,8 @@
 """A server's variables: how users prove who they are, what each may use, how it shuts down.
 
-The module also has what the server's modules share in one process (LangGraph Server loads some of
-them twice), and what the variables decide: which settings users may choose, and who may ask from
-where. Users' tokens come last: JWTs (RFC 7519), made by `circadian token` or an identity provider.
+The server's modules share HELD, ERASED and INTERNAL_HOST here, because LangGraph Server loads some
+modules twice. What the variables decide is here, too: which settings users may choose, where
+requests may come from, and users' tokens (JWTs, RFC 7519), from `circadian token` or elsewhere.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LEAST_SECRET = 32
 """Bytes of a secret that signs tokens: the size of its hash (RFC 7518, section 3.2)."""
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-"""The host names of an open server. By any other name, one that resolves to this machine, a foreign
+"""The host names of an open server. Under another name that resolves to this machine, a foreign
 page could reach it."""
 
 STUDIO = "https://smith.langchain.com"
@@ -190,9 +190,9 @@ def serving() -> Serving:
 
 # What the operator decides: which settings a request may bring, and from where it may come
 #
-# Settings come with a run, an assistant or a schedule. What is not the user's to choose, is
-# misspelt or has no valid value is refused before anything is stored; `memory.runtime` holds the
-# same line for what was stored earlier.
+# Settings come with a run, an assistant or a schedule. A setting that is not the user's to choose,
+# is misspelt or has an invalid value is refused before anything is stored; `memory.runtime` refuses
+# the same for what was stored earlier.
 
 
 FORBIDDEN, INVALID, FULL = 403, 422, 507
@@ -209,7 +209,7 @@ LANGGRAPHS = re.compile(
 def refused_settings(
     given: Mapping[str, Any], serving: Serving, *, run: bool = False
 ) -> tuple[int, str] | None:
-    """Why a request's settings are refused, with a status; None if they are not.
+    """The status and the reason to refuse a request's settings; None to accept.
 
     `given` has `context`, `config` or both, as an assistant, a schedule or a run has them.
     """
@@ -218,8 +218,8 @@ def refused_settings(
     if not isinstance(context, Mapping) or not isinstance(configurable, Mapping):
         return INVALID, "`context` and `config.configurable` are objects"
     # A run without a context has a copy of its `configurable` as one: see `ignored_settings`.
-    own = set(filter(LANGGRAPHS.fullmatch, configurable))
-    names = configurable.keys() - own if not run else set()
+    langgraphs = set(filter(LANGGRAPHS.fullmatch, configurable))
+    names = configurable.keys() - langgraphs if not run else set()
     names |= context.keys() if not run or FROM_CONTEXT in configurable else set()
     if unknown := _unknown(names):
         return INVALID, unknown[0]
@@ -236,10 +236,10 @@ def ignored_settings(run: Mapping[str, Any]) -> list[str]:
 
     It is no error: a `RemoteGraph` passes on whatever its caller's `configurable` has.
     """
-    configurable, given = (run.get("config") or {}).get("configurable"), run.get("context") or {}
+    configurable, copied = (run.get("config") or {}).get("configurable"), run.get("context") or {}
     if FROM_CONTEXT in (configurable or {}):
         return []
-    return _unknown(name for name in given if not LANGGRAPHS.fullmatch(name))
+    return _unknown(name for name in copied if not LANGGRAPHS.fullmatch(name))
 
 
 def _unknown(names: Iterable[str]) -> list[str]:
@@ -268,11 +268,11 @@ def _refused_values(asked: Mapping[str, Any], serving: Serving) -> tuple[int, st
 
 
 def why_foreign(scope: Scope, serving: Serving) -> str | None:
-    """Why a request may not come from where it says it comes from; None: it may.
+    """Why a request is refused for its host or its origin; None to accept.
 
-    A page elsewhere reaches a server on a developer's machine through the browser there: with a
-    form, or under a name of its own that leads to the loopback address. Where there are no tokens,
-    nothing else would stop it.
+    A foreign page reaches a server on a developer's machine through the browser there: with a form,
+    or under a name of its own that leads to the loopback address. On an open server nothing else
+    would stop the page.
     """
     here = URL(scope=scope)
     if serving.hosts is not None and here.hostname not in serving.hosts:

@@ -64,7 +64,7 @@ async def recall(
 async def list_memories(context: AgentContext, query: str | None = None) -> list[dict[str, Any]]:
     """All that recall can find, newest first: facts, superseded ones included, and entries.
 
-    Left out are entries that a fact made from them repeats: recall shows the fact instead.
+    An entry that a fact made from it repeats is left out: recall shows the fact instead.
 
     With a `query`, only memories that have all its words, in the text or in the names of speaker
     and entities. A memory is `{id, kind, text, score, sources, at}` as from recall (`score` is

@@ -125,7 +125,7 @@ def _is_longer(name: str, mine: re.Pattern[str]) -> bool:
 
 @lru_cache(4_096)
 def compared(name: str) -> str:
-    """A name as a forget compares it, for any apostrophe and hyphen: it rather erases too much."""
+    """The form in which a forget compares names, so loose that rather too much goes."""
     key = one_line(_folded(name))
     return key.lstrip("@ ") or key
 

@@ -50,10 +50,10 @@ def plans_after(
 def plan_after(plan: PlanRecord, erasure: Erasure, *, saw_erased: bool) -> PlanRecord:
     """One plan as it stays.
 
-    If its inputs or operations are touched, its messages go, and what the same call noted on other
-    facts. `saw_erased`: the night began after the oldest erased memory was made. Then a dreaming
-    plan loses its messages and refusals in any case: a dream may quote the neighbours that it was
-    shown, and nothing records them.
+    If inputs or operations are touched, the plan's messages go, and what the same call noted on
+    other facts. `saw_erased`: the night began after the oldest erased memory was made. Then a
+    dreaming plan loses its messages and refusals in any case: a dream may quote the neighbours that
+    it was shown, and nothing records them.
     """
     gone, scrub = erasure.gone, erasure.scrubber.value
     operations = [operation_after(one, erasure) for one in plan["operations"]]

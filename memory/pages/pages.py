@@ -312,7 +312,7 @@ def of_disputes(
 
     The second line of a doubt, marked as doubtful, is the fact that fell.
     """
-    # As if they held: `lines_of` leaves out a fact that fell.
+    # Revived, because `lines_of` leaves out facts that no longer hold.
     revived = [(fact, {**fallen, "invalid_at": None}) for fact, fallen in doubts]
     facts = [cast(Fact, fact) for pair in (*pairs, *revived) for fact in pair]
     claims = [PageLine(attribute=None, facts=[fact["op"]]) for fact in facts]
@@ -407,7 +407,7 @@ def borne_out(
         nobodys = fact["speaker"] is None and "origins" in fact
         return not nobodys and any(counts(fact, who) for who in people)
 
-    # Who sends no messages cannot speak for themselves: anybody may say what they are.
+    # An entity that sends no messages cannot speak for itself: anybody's facts about it count.
     never_speaks = profile is not None and not profile["senders"]
     return [fact for fact in facts if never_speaks or is_borne_out(fact)]
 
