@@ -305,9 +305,8 @@ def standing_of(
     mendable = _about(newest.rejected) - used_up
     pending = (closed - cited) | mendable
     settled = (cited | _waived(tries, every)) - pending
-    refused = [
-        f"not stored: {shortened(one.text, NAMED_BY)} ({one.error})" for one in _not_mended(tries)
-    ]
+    unmended = ((shortened(one.text, NAMED_BY), one.error) for one in _not_mended(tries))
+    refused = [f"not stored: {text} ({error})" for text, error in unmended]
     if not last and (mendable or (newest.unsaid and tries == [newest])):
         return LoopStanding("to mend", settled, refused)
     stuck = bool(newest.rejected) and not newest.stored

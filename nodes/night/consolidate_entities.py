@@ -524,7 +524,7 @@ def decide_attributes(
     owners: Sequence[str] = (),
 ) -> Consolidated:
     """The decision about an answer on `batch`; `given` has ids, not short names."""
-    ids = {one.profile["id"] for one in batch}
+    ids = {news.profile["id"] for news in batch}
     unknown = [one for one in given if one.entity not in ids]
     unassigned = [
         f"{one.name} ({shortened(one.value, NAMED_BY)}): {UNKNOWN}{one.entity}" for one in unknown

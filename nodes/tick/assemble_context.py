@@ -373,9 +373,9 @@ def _recent_work(state: State) -> dict[str, str]:
     """The block of a reflection: the newest tool calls, and how each ended."""
     answers = [one for one in state["messages"] if isinstance(one, ToolMessage)][-RECENT_CALLS:]
     lines = [
-        f"- tick {mark_of(one).get('tick', '?')}, {one.name}: "
-        + (shortened(one_line(str(one.text)), LONGEST_CALL) if one.status == "error" else "done")
-        for one in answers
+        f"- tick {mark_of(call).get('tick', '?')}, {call.name}: "
+        + (shortened(one_line(str(call.text)), LONGEST_CALL) if call.status == "error" else "done")
+        for call in answers
     ]
     told = "Your newest tool calls, oldest first:\n" + "\n".join(lines)
     return {"recent_work": as_data("recent_work", told)} if lines else {}
