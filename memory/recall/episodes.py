@@ -99,8 +99,8 @@ async def index_entries(
         for _ in range(1 + done // BATCH):
             if not await index.embed_waiting(BATCH, scope):
                 break
-    except (ModelError, MemoryStoreError) as error:
-        await _index_marked(store, index, scope)  # by words, if it was the embedder that failed
+    except ModelError as error:
+        await _index_marked(store, index, scope)  # by words
         log.warning("%s; recall goes by words until it answers", error)
 
 
@@ -245,7 +245,10 @@ async def _index(
         episode_of(entry, said_before(entry, talks[session_of(entry)].values()))
         for entry in journal.by_time(shown.values())
     ]
-    vectors = await index.embed([row["embed"] for row in rows if row["op"] in new])
+    try:
+        vectors = await index.embed([row["embed"] for row in rows if row["op"] in new])
+    except MemoryStoreError as error:  # a vector of another length: the store itself is well
+        raise ModelError(str(error)) from error
     await index.put_episodes(scope, rows, vectors)
     names = {name for entry in shown.values() if (name := entry["source_entity"])}
     await write_batch(

@@ -248,7 +248,7 @@ class State(TypedDict, total=False):
     turn: Turn
     """Next action, decided by `intake`."""
     event: Event | None
-    """Current event, leased until its tick is committed; None in an autonomous tick."""
+    """Current event, in the inbox until its tick is committed; None in an autonomous tick."""
     classification: Classification | None
     """Why the current event is acted on."""
     parked: list[ParkedTick]

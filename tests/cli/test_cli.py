@@ -16,6 +16,8 @@ from tests.support.clock import Clock
 from tests.support.commandline import Run, circadian
 from tests.support.forked import forked_python
 
+Patch = pytest.MonkeyPatch
+
 Capture = pytest.CaptureFixture[str]
 NOTICE = "model: offline (embedded rules, not a language model)."
 
@@ -79,7 +81,7 @@ def test_a_night_with_nothing_to_do_says_so(run: Run) -> None:
     assert run("sleep", "--json").document["id"] is None
 
 
-def test_reading_needs_no_model_key(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_needs_no_model_key(run: Run, monkeypatch: Patch) -> None:
     run("send", "I moved to Oslo in March")
     monkeypatch.setenv("CIRCADIAN_MODEL", "openai:gpt-4o-mini")
     for command in (["status"], ["recall", "Oslo"]):
@@ -101,9 +103,7 @@ def test_the_help_of_a_command_begins_with_its_line_in_the_list(capsys: Capture,
     assert done.out.startswith(f"Usage: circadian {name} [OPTIONS]")
 
 
-def test_chat_without_a_terminal_answers_line_by_line(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chat_without_a_terminal_answers_line_by_line(run: Run, monkeypatch: Patch) -> None:
     lines = (
         "Hello\n\n/status\n/nonsense\nAdd a goal: mend the fence\n/recall fence\n/recall\n/sleep\n"
         "/quit\nnot read\n"
@@ -121,7 +121,7 @@ def test_chat_without_a_terminal_answers_line_by_line(
     assert run("status", "--json").document["tick"] == 2
 
 
-def test_the_briefing_is_shown_to_an_owner_alone(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_briefing_is_shown_to_an_owner_alone(run: Run, monkeypatch: Patch) -> None:
     run("config", "set", "owners", "Ada")
     run("send", "I want to sell the mill", "--from", "Ada")
     run("sleep")
@@ -135,9 +135,7 @@ def test_the_briefing_is_shown_to_an_owner_alone(run: Run, monkeypatch: pytest.M
     assert times_told() == 1, "only the status tells it twice"
 
 
-def test_chat_takes_help_and_quit_without_a_slash(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chat_takes_help_and_quit_without_a_slash(run: Run, monkeypatch: Patch) -> None:
     for leave in ("quit", "Exit", "/exit"):
         monkeypatch.setattr(sys, "stdin", io.StringIO(f"help\n{leave}\nnot read\n"))
         done = run("chat")
@@ -146,9 +144,7 @@ def test_chat_takes_help_and_quit_without_a_slash(
     assert run("status", "--json").document["tick"] == 0
 
 
-def test_send_reads_the_message_from_standard_input(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_send_reads_the_message_from_standard_input(run: Run, monkeypatch: Patch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("Add a goal: mend the fence\n"))
     done = run("send", "-", "--json")
     assert done.document["tools"] == [{"name": "add_goal", "ok": True}]

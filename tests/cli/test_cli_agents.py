@@ -18,6 +18,8 @@ from tests.support.commandline import Run, circadian, lived_through
 from tests.support.forked import forked_python
 from tests.support.lives import holding
 
+Patch = pytest.MonkeyPatch
+
 Capture = pytest.CaptureFixture[str]
 SERVER = "graph.cli.commands.server"
 SECRET = "a secret of more than thirty-two characters"
@@ -76,9 +78,7 @@ def test_an_agent_is_deleted_down_to_the_bytes(run: Run, two: Path) -> None:
     assert (again.status, "there is no agent 'garden'" in again.error) == (2, True)
 
 
-def test_a_misspelt_agent_is_not_made_unasked(
-    run: Run, two: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_misspelt_agent_is_not_made_unasked(run: Run, two: Path, monkeypatch: Patch) -> None:
     told = run("send", "Hi", "--agent", "gardn", "--json")
     assert told.status == 2
     assert "there is no agent 'gardn' here; there is 'garden'" in told.error
@@ -170,7 +170,7 @@ def test_doctor_finds_checkpoints_of_a_later_time(run: Run, data: Path) -> None:
     assert told.endswith("checkpoints.db is newer than store.db, or another folder's")
 
 
-def test_a_token_is_one_line(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_is_one_line(capsys: Capture, monkeypatch: Patch) -> None:
     monkeypatch.setenv("CIRCADIAN_TOKEN_SECRET", SECRET)
     made = circadian(capsys, "token", "ada" * 30)
     (line,) = made.out.splitlines()
@@ -178,7 +178,7 @@ def test_a_token_is_one_line(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_without_the_extra_packages_a_token_is_one_line(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    capsys: Capture, monkeypatch: Patch
 ) -> None:
     for name in [name for name in sys.modules if name.startswith(("graph.server", SERVER))]:
         monkeypatch.delitem(sys.modules, name)
@@ -240,9 +240,7 @@ def test_the_documents_say_which_event_and_which_agent(run: Run, two: Path) -> N
     assert run("status", "--agent", "garden", "--json").document["agent"] == "garden"
 
 
-def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(run: Run, monkeypatch: Patch) -> None:
     typed = iter(["Say nothing of this", "My cat is called Miso.", "/quit"])
     monkeypatch.setattr("graph.cli.commands.chat._read", lambda: next(typed))
     call, stopped = _Chat._message, list[str]()

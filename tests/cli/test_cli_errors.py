@@ -16,6 +16,8 @@ from tests.support.commandline import Run, circadian
 from tests.support.homes import held
 from tests.support.openai_server import Serve, error, text
 
+Patch = pytest.MonkeyPatch
+
 Capture = pytest.CaptureFixture[str]
 
 
@@ -96,7 +98,7 @@ def test_reading_makes_no_data_folder(run: Run, data: Path, command: list[str]) 
 def test_what_cannot_be_sent_is_one_line_and_status_2(
     run: Run,
     data: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: Patch,
     args: tuple[str, ...],
     variables: dict[str, str],
     told: str,
@@ -109,7 +111,7 @@ def test_what_cannot_be_sent_is_one_line_and_status_2(
 
 
 def test_an_empty_name_is_not_the_current_folder(
-    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    capsys: Capture, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = circadian(capsys, "send", "Hello", "--data", "")
@@ -117,9 +119,7 @@ def test_an_empty_name_is_not_the_current_folder(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_agent_that_is_busy_keeps_the_message(
-    run: Run, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_that_is_busy_keeps_the_message(run: Run, data: Path, monkeypatch: Patch) -> None:
     run("send", "Hello")
     monkeypatch.setenv("CIRCADIAN_LOCK_TIMEOUT", "0.1")
     with held(data):
@@ -183,9 +183,7 @@ def test_send_reports_every_failure_of_its_run(
     assert done.error.endswith("this request is wrong (kept in the inbox, attempt 1 of 3)")
 
 
-def test_a_binary_message_is_one_line_and_status_2(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_binary_message_is_one_line_and_status_2(run: Run, monkeypatch: Patch) -> None:
     stream = io.TextIOWrapper(io.BytesIO(b"\xff\xfe\xfd"), encoding="utf-8")
     monkeypatch.setattr(sys, "stdin", stream)
     done = run("send", "-")
@@ -194,7 +192,7 @@ def test_a_binary_message_is_one_line_and_status_2(
 
 @pytest.mark.parametrize("command", ["send", "replay"])
 def test_a_waiting_command_names_the_process_it_waits_for(
-    run: Run, data: Path, monkeypatch: pytest.MonkeyPatch, command: str
+    run: Run, data: Path, monkeypatch: Patch, command: str
 ) -> None:
     run("send", "Hello")
     file = data / "one.jsonl"

@@ -21,6 +21,8 @@ from tests.support.scripted import call, scripted
 from tools.extensions import load_extensions
 from tools.registry import registered
 
+Patch = pytest.MonkeyPatch
+
 MODULE = """
 from memory.prompt.components import component
 from tools.registry import registered
@@ -35,7 +37,7 @@ components = [component(1001, 'house_rules', 'Be kind to {sender}.')]
 
 
 @pytest.fixture
-def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def modules(tmp_path: Path, monkeypatch: Patch) -> Iterator[Path]:
     """The current folder, where modules are found; what was imported is forgotten."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -48,7 +50,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def named(modules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def named(modules: Path, monkeypatch: Patch) -> None:
     """The environment names a module, a data folder and the offline model."""
     (modules / "mine.py").write_text(MODULE)
     monkeypatch.setenv("CIRCADIAN_EXTENSIONS", "mine")
@@ -120,9 +122,7 @@ async def test_an_agent_has_what_python_and_the_environment_name(
 
 
 @pytest.mark.usefixtures("named")
-async def test_reading_commands_start_no_servers(
-    monkeypatch: pytest.MonkeyPatch, clock: Clock
-) -> None:
+async def test_reading_commands_start_no_servers(monkeypatch: Patch, clock: Clock) -> None:
     monkeypatch.setenv("CIRCADIAN_MCP", "gone.json")
     async with open_agent(model=scripted(), embedder="offline", mcp=False, clock=clock) as agent:
         assert names(agent.resources) == (["ring_bell"], ["house_rules"])
@@ -132,9 +132,7 @@ async def test_reading_commands_start_no_servers(
 
 
 @pytest.mark.usefixtures("named")
-async def test_the_breakers_are_as_the_environment_sets_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_breakers_are_as_the_environment_sets_them(monkeypatch: Patch) -> None:
     monkeypatch.setenv("CIRCADIAN_BREAKER_FAILURES", "7")
     async with open_agent(model=scripted(), embedder="offline") as agent:
         assert agent.resources.breakers.model.failures == 7
@@ -161,9 +159,7 @@ async def test_a_name_clash_is_an_error_before_anything_is_opened(
 
 
 @pytest.mark.usefixtures("named")
-async def test_a_server_has_what_the_environment_names(
-    modules: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_server_has_what_the_environment_names(modules: Path, monkeypatch: Patch) -> None:
     (modules / "files").mkdir()
     monkeypatch.setenv("CIRCADIAN_FOLDER", "files")
     with blockbuster_ctx():
@@ -184,7 +180,7 @@ async def test_a_server_has_what_the_environment_names(
 
 @pytest.mark.usefixtures("named")
 async def test_a_server_with_a_broken_module_does_not_start_and_can_start_later(
-    modules: Path, monkeypatch: pytest.MonkeyPatch
+    modules: Path, monkeypatch: Patch
 ) -> None:
     monkeypatch.setenv("CIRCADIAN_FOLDER", "gone")
     with pytest.raises(InputError, match="the working folder gone does not exist"):
@@ -200,7 +196,7 @@ async def test_a_server_with_a_broken_module_does_not_start_and_can_start_later(
 
 @pytest.mark.usefixtures("named")
 async def test_mcp_tools_stand_beside_the_others_and_make_way_for_their_names(
-    modules: Path, monkeypatch: pytest.MonkeyPatch
+    modules: Path, monkeypatch: Patch
 ) -> None:
     asked: list[set[str]] = []
 

@@ -107,7 +107,7 @@ async def test_old_nights_keep_ids_and_reasons_only(lived: Path, clock: Clock) -
         assert len(pruned) == 1
         text = pruned[0]["before"]["content"]
         kept = await night.plans_of(agent.store, agent.scope, str(slept["id"]))
-        assert text in str(kept)
+        assert text in str([*kept])
         await agent.ainvoke({"request": "wake"})
         clock_of(agent).advance(days=1)
         await day(agent, clock_of(agent), [("Ben", "It is Tuesday.")], first=100)

@@ -35,8 +35,7 @@ DREAMS = {
 }
 """What dreaming asks for, and the list in which the answer stands."""
 
-# LangGraph reads the bytecode of each node whenever a graph is compiled: of the same nodes, for
-# thousands of agents.
+# LangGraph reads the bytecode of the same nodes whenever it compiles a graph.
 compiling.get_function_nonlocals = cache(compiling.get_function_nonlocals)
 
 

@@ -13,6 +13,8 @@ from memory.installation.folder import FOLDER_SCHEMA, open_folder
 from memory.models.registry import DIMENSION as OFFLINE_DIMENSION
 from tests.support.facts import WordEmbeddings
 
+Patch = pytest.MonkeyPatch
+
 
 def head(path: Path) -> dict[str, Any]:
     read: dict[str, Any] = json.loads((path / "folder.json").read_text())
@@ -40,7 +42,7 @@ def test_a_new_folder_and_its_databases_are_private(tmp_path: Path) -> None:
         os.umask(mask)
 
 
-def test_all_files_are_inside_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_files_are_inside_the_folder(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.chdir(tmp_path)
     folder = open_folder(Path("data"), offline=True)
     monkeypatch.chdir("/")
@@ -68,7 +70,7 @@ def test_all_files_are_inside_the_folder(tmp_path: Path, monkeypatch: pytest.Mon
 )
 def test_the_embedder_of_a_new_folder(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: Patch,
     key: str | None,
     options: dict[str, Any],
     name: str,
@@ -92,9 +94,7 @@ def test_an_embedder_that_cannot_be_loaded_makes_no_folder_and_changes_none(tmp_
     assert head(tmp_path / "data") == before
 
 
-def test_reopening_ignores_a_changed_default(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reopening_ignores_a_changed_default(tmp_path: Path, monkeypatch: Patch) -> None:
     made = open_folder(tmp_path / "data", offline=True)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     again = open_folder(tmp_path / "data")
@@ -125,7 +125,7 @@ def crash(handle: int) -> None:
 
 
 def test_a_crash_while_the_embedder_is_changed_leaves_the_old_head(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: Patch
 ) -> None:
     open_folder(tmp_path / "data", offline=True)
     before = head(tmp_path / "data")
@@ -149,7 +149,7 @@ def test_a_dimension_that_changed_under_the_same_name_is_refused_until_reindexed
     assert changed.dimension == head(tmp_path / "data")["dimension"] == OFFLINE_DIMENSION
 
 
-def test_offline_refuses_an_online_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_refuses_an_online_folder(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     open_folder(tmp_path / "data")
     assert "openai:text-embedding-3-small" in refusal(tmp_path / "data", offline=True)
@@ -167,7 +167,7 @@ def test_a_folder_of_custom_embeddings_needs_them(tmp_path: Path) -> None:
 
 
 def test_an_upgraded_folder_is_refused_by_older_versions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: Patch
 ) -> None:
     older = open_folder(tmp_path / "data", embeddings=WordEmbeddings())
     before = head(tmp_path / "data")
@@ -182,9 +182,7 @@ def test_an_upgraded_folder_is_refused_by_older_versions(
         older.check()
 
 
-def test_a_failed_upgrade_of_the_facts_leaves_the_head(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_upgrade_of_the_facts_leaves_the_head(tmp_path: Path, monkeypatch: Patch) -> None:
     folder = open_folder(tmp_path / "data", offline=True)
     before = head(tmp_path / "data")
     folder.facts_db.write_bytes(b"no database" * 1000)
@@ -211,15 +209,13 @@ def test_an_impossible_path_is_refused(tmp_path: Path) -> None:
     assert "cannot be used" in refusal(Path("/proc/circadian"), offline=True)
 
 
-def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: Patch) -> None:
     open_folder(tmp_path / "data", offline=True)
     monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
     assert "not writable" in refusal(tmp_path / "data")
 
 
-def test_a_crash_while_making_it_leaves_no_half_head(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_while_making_it_leaves_no_half_head(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(os, "fsync", crash)
     assert "No space left" in refusal(tmp_path / "data", offline=True)
     assert os.listdir(tmp_path / "data") == []

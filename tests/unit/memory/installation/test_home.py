@@ -30,9 +30,11 @@ from tests.support.facts import ANA, DIMENSION, WordEmbeddings, draft, texts
 from tests.support.homes import KINDS
 from tests.support.source_files import ROOT
 
+Patch = pytest.MonkeyPatch
+
 
 @pytest.fixture
-def url(postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def url(postgres_url: str, tmp_path: Path, monkeypatch: Patch) -> str:
     """A database that the environment names, beside a data folder."""
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", postgres_url)
     monkeypatch.setenv("CIRCADIAN_DATA", str(tmp_path / "data"))
@@ -73,7 +75,7 @@ def test_a_named_data_folder_comes_before_the_variable(url: str, tmp_path: Path)
     assert not is_made(environment_only())
 
 
-def test_the_default_is_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_is_the_data_folder(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setenv("CIRCADIAN_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", "")
     assert not is_made(environment_only())
@@ -200,7 +202,7 @@ async def test_all_openers_share_the_facts(place: Place) -> None:
 
 
 async def test_closing_leaves_no_threads_connections_or_files(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    url: str, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -242,9 +244,7 @@ def test_a_wrong_url_is_refused_without_repeating_it(url: str) -> None:
     assert "more" not in str(refused.value)
 
 
-def test_the_password_is_never_shown(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_password_is_never_shown(caplog: pytest.LogCaptureFixture, monkeypatch: Patch) -> None:
     monkeypatch.setenv("CIRCADIAN_DATABASE_URL", "postgresql://ada:s3cret@127.0.0.1:1/circadian")
     with caplog.at_level(logging.DEBUG), pytest.raises(DatabaseDown) as refused:
         open_installation(environment_only())
@@ -262,9 +262,7 @@ def test_the_url_overrides_our_defaults() -> None:
     assert "connect_timeout=2" in address_of(SecretStr("postgresql://h/d")).conninfo
 
 
-def test_a_missing_package_is_reported_with_its_extra(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_reported_with_its_extra(url: str, monkeypatch: Patch) -> None:
     needing_it = (
         "memory.installation.database",
         "memory.storage.postgres",
@@ -292,7 +290,7 @@ def test_a_data_folder_needs_no_postgresql_package(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_database_without_pgvector_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_without_pgvector_is_refused(url: str, monkeypatch: Patch) -> None:
     execute(url, "CREATE TABLE pg_available_extensions (name TEXT)")
     with_path = url + "&options=-csearch_path%3Dpublic,pg_catalog"
     assert "has no pgvector" in refusal(with_path, offline=True)

@@ -17,6 +17,8 @@ from tests.support.facts import running
 from tests.support.homes import folder_in
 from tests.support.tables import direction, near, payload, put, scope, worded
 
+Patch = pytest.MonkeyPatch
+
 STEP = """
 from memory.facts.sqlite import table as schema
 schema.UPGRADES = ("ALTER TABLE memories ADD COLUMN note TEXT;\\nUPDATE memories SET note = seq",)
@@ -81,9 +83,7 @@ def ready(opener: subprocess.Popen[str]) -> None:
     assert opener.stdout.readline() == "ready\n"
 
 
-def test_an_upgrade_keeps_the_rows_and_is_counted(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upgrade_keeps_the_rows_and_is_counted(path: Path, monkeypatch: Patch) -> None:
     step = "ALTER TABLE memories ADD COLUMN note TEXT;\nUPDATE memories SET note = seq"
     monkeypatch.setattr(schema, "UPGRADES", (step,))
     for _ in range(2):
@@ -94,7 +94,7 @@ def test_an_upgrade_keeps_the_rows_and_is_counted(
     assert value(path, "PRAGMA user_version") == schema.FIRST_VERSION + 1
 
 
-def test_a_failed_upgrade_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_upgrade_changes_nothing(path: Path, monkeypatch: Patch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(schema, "UPGRADES", ("DELETE FROM memories;\nDELETE FROM no_such",))
         with pytest.raises(MemoryStoreError, match="no_such"):
@@ -145,9 +145,7 @@ def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
         SqliteTable(path, model="words", dimension=8)
 
 
-def test_a_new_analysis_rebuilds_the_word_index(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_analysis_rebuilds_the_word_index(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("memory.facts.sqlite.indexes.CHUNK", 3)
     path = tmp_path / "facts.db"
     table = SqliteTable(path, model="words", dimension=8)

@@ -19,6 +19,8 @@ from memory.records.tick import CallRecord, Decision, Question
 from memory.storage.access import list_items
 from tests.support.homes import folder_in
 
+Patch = pytest.MonkeyPatch
+
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 ADA = Scope("ada", "thread-1")
 PLACE: dict[str, Any] = {"at": AT, "tick": 3, "origin": "e1"}
@@ -104,9 +106,7 @@ def test_repeated_calls_make_the_same_entries() -> None:
     assert first[0]["id"] != first[1]["id"]
 
 
-def test_no_secret_and_no_more_than_2000_characters_are_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_secret_and_no_more_than_2000_characters_are_kept(monkeypatch: Patch) -> None:
     monkeypatch.setenv("SOME_TOKEN", "tr0ub4dor&3")
     args = {"text": f"use {SECRET} " * 500, "password": "walrus", "more": ["tr0ub4dor&3"] * 500}
     (entry,) = audit.of_calls(
@@ -219,9 +219,7 @@ async def test_the_newest_are_read_and_those_since_a_time_oldest_first(store: Ba
     assert await times(limit=0) == []
 
 
-async def test_only_the_days_that_are_needed_are_read(
-    store: BaseStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_only_the_days_that_are_needed_are_read(store: BaseStore, monkeypatch: Patch) -> None:
     for n in range(5):
         at = AT + timedelta(days=n)
         await audit.write(store, ADA, audit.of_calls([called()], at=at, tick=1, origin=None))
