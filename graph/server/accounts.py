@@ -304,7 +304,7 @@ async def _erased(user: str, client: LangGraphClient, process: Process) -> dict[
         process.resources.semantic, user_filters(Scope(user, ""))
     )
     counted["records"] = await _erase_records(store, user)
-    await erase_files(Scope(user, ""))
+    await erase_files(process, Scope(user, ""))
     await forgetting.clean(store, forgetting.STORE_TABLES)
     await forgetting.clean(process.saver, forgetting.SAVER_TABLES)
     return counted

@@ -25,7 +25,7 @@ from graph.server.settings import AGENT, GRAPH, HELD, INTERNAL_HOST
 from graph.use_cases import AgentContext, forget_agent
 from memory.errors import BusyError, CircadianError
 from memory.records import LOCAL_USER, Scope, thread_id
-from memory.runtime import process_now, settings_of
+from memory.runtime import Process, process_now, settings_of
 from memory.storage import PAGE, count_items
 from tools.extensions import folder_of
 
@@ -147,7 +147,7 @@ class ServedAgent:
 
     async def erase_thread(self) -> None:
         """Delete the agent's files, and its schedules and thread on the server."""
-        await erase_files(self.scope)
+        await erase_files(process_now(), self.scope)
         thread = self.scope.thread
         for cron in await self.client.crons.search(thread_id=thread, limit=PAGE):
             await self.client.crons.delete(cron["cron_id"])
@@ -211,14 +211,13 @@ async def erase_agent(scope: Scope) -> None:
     facts = await process.resources.semantic.count(scope)
     if facts or await count_items(process.served_store, scope.namespace()):
         await forget_agent(context_of(scope, nullcontext))
-    await erase_files(scope)
+    await erase_files(process, scope)
 
 
-async def erase_files(scope: Scope) -> None:
+async def erase_files(process: Process, scope: Scope) -> None:
     """Delete an agent's working folder; without a thread those of all agents of the user."""
-    root = process_now().folders
-    if root is not None:
-        await asyncio.to_thread(rmtree, folder_of(root, scope), ignore_errors=True)
+    if process.folders is not None:
+        await asyncio.to_thread(rmtree, folder_of(process.folders, scope), ignore_errors=True)
 
 
 @lru_cache(maxsize=1)
