@@ -267,10 +267,12 @@ class SemanticMemory:
         table = self.open_table()
         with table.lock:  # else a row that is written meanwhile would count as embedded
             rows = table.unembedded(scope_filters(scope) if scope else {}, limit)
-            if len(self.all_embedded) == MOST_EMBEDDED:
-                self.all_embedded.clear()
-            if scope:
-                (self.all_embedded.discard if rows else self.all_embedded.add)(scope)
+            if scope and rows:
+                self.all_embedded.discard(scope)
+            elif scope:
+                if len(self.all_embedded) == MOST_EMBEDDED:
+                    self.all_embedded.clear()
+                self.all_embedded.add(scope)
         return rows
 
     async def count_unembedded(self, scope: Scope | None = None) -> int:
